@@ -1,0 +1,58 @@
+"""Builds the Cython kernels of `toolserver._fast`; everything else about the package is in pyproject.toml.
+
+`TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (see `make asan`).
+"""
+
+import os
+import pathlib
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# One extension a kernel. The folder is named through the package, where a source distribution has it too.
+HERE = pathlib.Path("src/toolserver/_fast")
+KERNELS = sorted(path.stem for path in HERE.glob("*.pyx"))
+DEBUG = bool(os.environ.get("TS_DEBUG"))
+SANITIZE = bool(os.environ.get("TS_SANITIZE"))
+
+COMPILE = ["-std=c++17", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+LINK: list[str] = []
+if SANITIZE:
+    COMPILE += [
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+    ]
+    LINK += ["-fsanitize=address,undefined"]
+
+DIRECTIVES = {
+    "language_level": 3,
+    "embedsignature": False,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "cdivision": True,
+    "nonecheck": DEBUG,
+}
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                f"toolserver._fast.{name}",
+                [str(HERE / f"{name}.pyx")],
+                language="c++",
+                include_dirs=[str(HERE)],
+                depends=[str(path) for path in sorted(HERE.glob("*.h"))],
+                extra_compile_args=COMPILE,
+                extra_link_args=LINK,
+            )
+            for name in KERNELS
+        ],
+        include_path=["src"],
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
+    )
+)

@@ -1,0 +1,19 @@
+"""Errors that a caller sees: one sentence and the status it is answered with (specification, section 2)."""
+
+
+class ToolError(Exception):
+    """The tool ran and failed: 500. The text is one plain sentence that holds the path or id it is about."""
+
+    status = 500
+
+
+class BadArgument(ToolError):
+    """The call itself is wrong: 400. The text names the field and what was expected."""
+
+    status = 400
+
+
+class OutsideTree(ToolError):
+    """A path leads outside the working directory, symlinks followed: 403. The text holds the path as given."""
+
+    status = 403

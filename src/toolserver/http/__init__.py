@@ -1,0 +1,1 @@
+"""The only place that knows requests: authentication, limits, JSON, routes."""

@@ -1,0 +1,1 @@
+"""Pattern analysis, globs and the Python side of the search engine."""

@@ -1,0 +1,40 @@
+"""What a tool is: a name, a description, its arguments and a handler; and what a handler is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from toolserver.tools._arguments import Arguments
+from toolserver.workspace.paths import Tree
+from toolserver.workspace.root import Workspace
+
+A = TypeVar("A", bound=Arguments)
+Answer = dict[str, Any]
+"""A tool's answer: what orjson can write, `orjson.Fragment` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What outlives a call and is shared by all tools of a server. `app.py` makes it."""
+
+    workspace: Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: the tree it works in, open until the answer is made, and the server's services."""
+
+    tree: Tree
+    services: Services
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One tool. `run` answers the body of a 200 or raises a ToolError."""
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[Call, A], Awaitable[Answer]]
