@@ -36,5 +36,21 @@ lint: build
 test: system lint
 	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest tests
 
+.venv/.bench: .venv/.deps
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[bench]'
+	touch $@
+
+# Side by side with the programs of the trade; BENCH=FILE for a part, BENCHARGS="-k NAME" for less.
+BENCH ?= bench
+bench: build .venv/.bench
+	sh .ci/system-packages bench
+	mkdir -p bench/report
+	$(BIN)/python -m pytest -c bench/pytest.ini --rootdir bench $(BENCH) --benchmark-json bench/report/raw.json $(BENCHARGS)
+	$(BIN)/python bench/report.py bench/report/raw.json
+
+# The same, and fails where a ratio is over its bound.
+bench-check: bench
+	$(BIN)/python bench/report.py bench/report/raw.json --check
+
 clean:
 	rm -rf build dist .venv src/*.egg-info src/_fast/*.so
