@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from toolserver.errors import BadArgument, ToolError
 from toolserver.tools._arguments import schema
+from toolserver.tools._client import Client
 from toolserver.tools._dispatch import dispatch
 from toolserver.tools._tool import Services, Tool
 
@@ -38,7 +39,7 @@ class ToolRoutes:
             raw = orjson.loads(await request.body() or b"{}")
             if type(raw) is not dict:
                 raise BadArgument("the body: expected a JSON object")
-            return answer(200, await dispatch(self._services, tool, raw, request.query_params.get("tree")))
+            return answer(200, await dispatch(self._services, tool, raw, request.query_params.get("tree"), Client()))
         except orjson.JSONDecodeError as error:
             return answer(400, {"error": f"the body is not JSON: {error}"})
         except ToolError as error:

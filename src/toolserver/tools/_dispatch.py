@@ -6,20 +6,29 @@ from typing import Any
 
 from toolserver.errors import BadArgument
 from toolserver.tools._arguments import check, unknown_keys
+from toolserver.tools._client import Client
 from toolserver.tools._tool import Answer, Call, Services, Tool
 from toolserver.workspace.root import MAIN
 
 
-async def dispatch(services: Services, tool: Tool[Any], raw: dict[str, Any], url_tree: str | None) -> Answer:
+def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:
+    """Answer the tree that a call names, unchecked: the body's, else the URL's, else main."""
+    name = raw.get("tree")
+    if name is None:
+        return MAIN if url_tree is None else url_tree
+    return name
+
+
+async def dispatch(
+    services: Services, tool: Tool[Any], raw: dict[str, Any], url_tree: str | None, client: Client
+) -> Answer:
     """Check the call and run the tool. Raises ToolError; an argument error names the unknown keys that came too."""
     try:
-        name = raw.get("tree")
-        if name is None:
-            name = MAIN if url_tree is None else url_tree
+        name = tree_of(raw, url_tree)
         if type(name) is not str:
             raise BadArgument("tree: expected a string")
         with services.workspace.tree(name) as tree:
-            return await tool.run(Call(tree, services), check(tool.arguments, raw))
+            return await tool.run(Call(tree, services, client), check(tool.arguments, raw))
     except BadArgument as error:
         if strange := unknown_keys(tool.arguments, raw):
             raise BadArgument(f"{error} (unknown: {', '.join(strange)})") from error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
 
 from toolserver.tools._arguments import Arguments
+from toolserver.tools._client import Client
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
 
@@ -16,18 +17,31 @@ Answer = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Fence:
+    """What keeps commands apart from the rest, as GET /tools tells it."""
+
+    capsule: Literal["active", "unavailable"] = "unavailable"
+    network: Literal["fenced", "open"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """What outlives a call and is shared by all tools of a server. `app.py` makes it."""
 
     workspace: Workspace
+    fence: Fence = Fence()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the tree it works in, open until the answer is made, and the server's services."""
+    """One call: the tree it works in, open until the answer is made, the server's services, who waits for the answer.
+
+    `client.on_leave(callback)` tells that the client left; see `Client`.
+    """
 
     tree: Tree
     services: Services
+    client: Client = field(default_factory=Client)
 
 
 @dataclass(frozen=True, slots=True)

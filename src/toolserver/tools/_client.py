@@ -1,0 +1,57 @@
+"""Whoever waits for a call's answer: a handler learns here that its client has left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+class Client:
+    """The client of one call.
+
+    A client that leaves ends nothing by itself: a handler that cares says so with `on_leave`, a search to stop, a job
+    to become a process. Costs nothing until then; only the first `on_leave` starts a task that watches the connection.
+
+        stopped = search.start(...)
+        call.client.on_leave(search.stop)          # called on the event loop, at most once, at once when already gone
+        return await stopped
+
+    `leave` answers when the connection is gone; without it the client never leaves. Nothing is called after `close`,
+    which the dispatcher's caller does before it sends the answer.
+    """
+
+    __slots__ = ("_callbacks", "_gone", "_leave", "_task")
+
+    def __init__(self, leave: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._leave = leave
+        self._gone = False
+        self._task: asyncio.Task[None] | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has left, as far as is known: only known after an `on_leave`."""
+        return self._gone
+
+    def on_leave(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when the client leaves before its answer."""
+        if self._gone:
+            callback()
+            return
+        self._callbacks.append(callback)
+        if self._task is None and self._leave is not None:
+            self._task = asyncio.get_running_loop().create_task(self._watch(self._leave))
+
+    async def _watch(self, leave: Callable[[], Awaitable[None]]) -> None:
+        await leave()
+        self._gone = True
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def close(self) -> None:
+        """End the watching; no callback is called any more."""
+        self._callbacks.clear()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
