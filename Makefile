@@ -1,4 +1,6 @@
 # Every command of the project. Each target works alone from a fresh clone; the environment is .venv.
+SHELL := /bin/bash
+.SHELLFLAGS := -eo pipefail -c
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ROOT ?= .
@@ -51,6 +53,33 @@ bench: build .venv/.bench
 # The same, and fails where a ratio is over its bound.
 bench-check: bench
 	$(BIN)/python bench/report.py bench/report/raw.json --check
+
+# The unit and property tests on kernels built with AddressSanitizer and UBSan.
+asan: build
+	rm -rf build/asan
+	TS_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib build/asan --build-temp build/asan-objects
+	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/asan \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	$(BIN)/python -m pytest tests/unit tests/property $(ASANARGS)
+
+.venv/.fuzz: .venv/.deps
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[fuzz]'
+	touch $@
+
+# Each target of tests/fuzz from a coverage-guided fuzzer, with AddressSanitizer, for FUZZ_SECONDS each.
+FUZZ_SECONDS ?= 60
+FUZZ ?= $(patsubst tests/fuzz/fuzz_%.py,%,$(wildcard tests/fuzz/fuzz_*.py))
+fuzz: build .venv/.fuzz
+	sh .ci/system-packages fuzz
+	TS_FUZZ=1 CC=clang CXX=clang++ LDSHARED="clang++ -shared" LDCXXSHARED="clang++ -shared" \
+	$(BIN)/python setup.py -q build --build-lib build/fuzz --build-temp build/fuzz-objects
+	for name in $(FUZZ); do \
+	    echo "fuzzing $$name"; mkdir -p build/fuzz-corpus/$$name; \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=build/fuzz:tests/fuzz \
+	    LD_PRELOAD="$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so" \
+	    $(BIN)/python tests/fuzz/run.py $$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz-corpus/$$name- build/fuzz-corpus/$$name 2>&1 | grep -vE '^#|Uses:|dictionary'; \
+	done
 
 clean:
 	rm -rf build dist .venv src/*.egg-info src/_fast/*.so

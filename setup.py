@@ -1,6 +1,7 @@
 """Builds the Cython kernels of `toolserver._fast`; everything else about the package is in pyproject.toml.
 
-`TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (see `make asan`).
+`TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (`make asan`), `TS_FUZZ=1`
+with AddressSanitizer and the coverage that libFuzzer reads, by clang (`make fuzz`).
 """
 
 import os
@@ -14,18 +15,15 @@ HERE = pathlib.Path("src/toolserver/_fast")
 KERNELS = sorted(path.stem for path in HERE.glob("*.pyx"))
 DEBUG = bool(os.environ.get("TS_DEBUG"))
 SANITIZE = bool(os.environ.get("TS_SANITIZE"))
+FUZZ = bool(os.environ.get("TS_FUZZ"))
 
 COMPILE = ["-std=c++17", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 LINK: list[str] = []
 if SANITIZE:
-    COMPILE += [
-        "-O1",
-        "-g",
-        "-fno-omit-frame-pointer",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=undefined",
-    ]
+    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     LINK += ["-fsanitize=address,undefined"]
+if FUZZ:  # the runtimes come with the fuzzer, which is preloaded
+    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,fuzzer-no-link"]
 
 DIRECTIVES = {
     "language_level": 3,

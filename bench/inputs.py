@@ -18,7 +18,7 @@ LINUX_PACKAGE = "linux-source-6.1"
 PACKAGING_LINES = "#\n# Debian packaging"
 """From here on Debian's `.gitignore` hides everything at the top level, which the kernel's own does not."""
 
-WORDS = [
+WORDS = (
     "int",
     "static",
     "return",
@@ -56,7 +56,7 @@ WORDS = [
     "type",
     "name",
     "data",
-]
+)
 
 
 def cached(name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
