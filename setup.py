@@ -20,7 +20,8 @@ FUZZ = bool(os.environ.get("TS_FUZZ"))
 COMPILE = ["-std=c++17", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 LINK: list[str] = []
 if SANITIZE:
-    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
+    COMPILE += ["-fno-sanitize-recover=undefined"]
     LINK += ["-fsanitize=address,undefined"]
 if FUZZ:  # the runtimes come with the fuzzer, which is preloaded
     COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,fuzzer-no-link"]
