@@ -1,0 +1,365 @@
+/* Text as JSON: lines counted and numbered, UTF-8 checked, strings escaped.
+ *
+ * The loops over bytes are compiled once for each kind of block (lines_kernel.h): AVX2 where the processor has it, else
+ * SSE2, else plain C++. Nothing here calls Python or takes the GIL.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lines {
+
+/* How far past its result a renderer may write: one block and one number. */
+constexpr size_t SLACK = 128;
+
+/* Bytes that grow: all zero to begin with, `data` is from malloc and belongs to whoever declared it (release). */
+struct Text {
+    uint8_t *data;
+    size_t used;
+    size_t capacity;
+};
+
+/* Make room for `more` bytes; -1 when there is no memory, the text then stays as it is. */
+inline int reserve(Text *text, size_t more) noexcept {
+    if (more <= text->capacity - text->used) return 0;
+    if (more > (SIZE_MAX >> 1) - text->used) return -1;
+    size_t capacity = text->capacity < 256 ? 256 : text->capacity;
+    while (capacity - text->used < more) capacity *= 2;
+    void *data = std::realloc(text->data, capacity);
+    if (data == nullptr) return -1;
+    text->data = static_cast<uint8_t *>(data);
+    text->capacity = capacity;
+    return 0;
+}
+
+inline void release(Text *text) noexcept {
+    std::free(text->data);
+    *text = Text{nullptr, 0, 0};
+}
+
+/* Append bytes as they are; -1 when there is no memory. */
+inline int append(Text *text, const char *data, size_t size) noexcept {
+    if (reserve(text, size)) return -1;
+    if (size) std::memcpy(text->data + text->used, data, size);
+    text->used += size;
+    return 0;
+}
+
+inline size_t decimal(uint8_t *out, uint64_t number) noexcept {
+    uint8_t digits[20];
+    size_t count = 0;
+    do {
+        digits[count++] = static_cast<uint8_t>('0' + number % 10);
+        number /= 10;
+    } while (number);
+    for (size_t at = 0; at < count; at++) out[at] = digits[count - 1 - at];
+    return count;
+}
+
+/* Append a number in decimal; -1 when there is no memory. */
+inline int append_number(Text *text, uint64_t number) noexcept {
+    if (reserve(text, 20)) return -1;
+    text->used += decimal(text->data + text->used, number);
+    return 0;
+}
+
+/* The number of the line being written, with its digits ready to be stored in one move. */
+struct Number {
+    uint64_t value;
+    uint64_t text;  /* up to 8 digits, the first in the lowest byte */
+    unsigned digits;
+
+    explicit Number(uint64_t first) noexcept : value(first), text(0), digits(0) { respell(); }
+
+    void respell() noexcept {
+        if (value > 99999999) return;
+        uint8_t spelled[20] = {};
+        digits = static_cast<unsigned>(decimal(spelled, value));
+        std::memcpy(&text, spelled, 8);
+    }
+
+    /* Write the number and an escaped tab, and go on to the next one. */
+    uint8_t *put(uint8_t *out) noexcept {
+        if (value > 99999999) {
+            out += decimal(out, value++);
+        } else {
+            std::memcpy(out, &text, 8);
+            out += digits;
+            value++;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+            text += uint64_t{1} << (8 * (digits - 1));
+            if (((text >> (8 * (digits - 1))) & 0xff) > '9') respell();
+#else
+            respell();
+#endif
+        }
+        std::memcpy(out, "\\t", 2);
+        return out + 2;
+    }
+};
+
+/* JSON's spelling of each byte that cannot stand as it is; a length of 0 marks those that can. */
+struct Escapes {
+    uint8_t text[256][8];
+    uint8_t length[256];
+
+    constexpr Escapes() : text(), length() {
+        constexpr char hex[] = "0123456789abcdef";
+        for (unsigned byte = 0; byte < 32; byte++) {
+            const char spelled[] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+            for (unsigned at = 0; at < 6; at++) text[byte][at] = static_cast<uint8_t>(spelled[at]);
+            length[byte] = 6;
+        }
+        constexpr uint8_t two[][2] = {{'\b', 'b'}, {'\t', 't'}, {'\n', 'n'}, {'\f', 'f'}, {'\r', 'r'}, {'"', '"'}, {'\\', '\\'}};
+        for (const auto &pair : two) {
+            text[pair[0]][0] = '\\';
+            text[pair[0]][1] = pair[1];
+            length[pair[0]] = 2;
+        }
+    }
+};
+
+inline constexpr Escapes ESCAPES{};
+
+/* Measure the UTF-8 sequence at `at`, whose first byte is not ASCII. A well-formed one answers its length, an
+ * ill-formed one minus the length of its maximal part, for which one U+FFFD stands. */
+inline int sequence(const uint8_t *at, const uint8_t *end) noexcept {
+    const uint8_t lead = at[0];
+    int more;
+    uint8_t low = 0x80, high = 0xbf;
+    if (lead >= 0xc2 && lead <= 0xdf) {
+        more = 1;
+    } else if (lead >= 0xe0 && lead <= 0xef) {
+        more = 2;
+        if (lead == 0xe0) low = 0xa0;
+        if (lead == 0xed) high = 0x9f;
+    } else if (lead >= 0xf0 && lead <= 0xf4) {
+        more = 3;
+        if (lead == 0xf0) low = 0x90;
+        if (lead == 0xf4) high = 0x8f;
+    } else {
+        return -1;
+    }
+    if (end - at < 2 || at[1] < low || at[1] > high) return -1;
+    for (int have = 2; have <= more; have++) {
+        if (end - at <= have || (at[have] & 0xc0) != 0x80) return -have;
+    }
+    return more + 1;
+}
+
+/* What a span may take as JSON at most, its LFs left out of account and told apart. */
+struct Measure {
+    size_t size;
+    size_t feeds;
+};
+
+inline uint8_t *put_line_end(uint8_t *out, Number *number) noexcept {
+    std::memcpy(out, "\\n", 2);
+    return number->put(out + 2);
+}
+
+namespace plain {
+struct Block {
+    static constexpr size_t width = 16;
+    uint8_t bytes[width];
+
+    static Block load(const uint8_t *from) noexcept {
+        Block block;
+        std::memcpy(block.bytes, from, width);
+        return block;
+    }
+    void store(uint8_t *to) const noexcept { std::memcpy(to, bytes, width); }
+    template <typename Test> uint32_t where(Test test) const noexcept {
+        uint32_t mask = 0;
+        for (size_t at = 0; at < width; at++) mask |= static_cast<uint32_t>(test(bytes[at])) << at;
+        return mask;
+    }
+    uint32_t equal(uint8_t byte) const noexcept {
+        return where([byte](uint8_t it) { return it == byte; });
+    }
+    uint32_t special() const noexcept {
+        return where([](uint8_t it) { return it < 0x20 || it >= 0x80 || it == '"' || it == '\\'; });
+    }
+    uint32_t high() const noexcept {
+        return where([](uint8_t it) { return it >= 0x80; });
+    }
+    uint32_t control() const noexcept {
+        return where([](uint8_t it) { return it < 0x20 && it != '\t' && it != '\n' && it != '\r'; });
+    }
+};
+#include "lines_kernel.h"
+}  // namespace plain
+
+#if defined(__x86_64__)
+namespace sse2 {
+struct Block {
+    static constexpr size_t width = 16;
+    __m128i bytes;
+
+    static inline Block load(const uint8_t *from) noexcept {
+        return {_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))};
+    }
+    inline void store(uint8_t *to) const noexcept { _mm_storeu_si128(reinterpret_cast<__m128i *>(to), bytes); }
+    static inline uint32_t mask(__m128i lanes) noexcept { return static_cast<uint32_t>(_mm_movemask_epi8(lanes)); }
+    inline __m128i is(char byte) const noexcept { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte)); }
+    inline uint32_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
+    inline uint32_t special() const noexcept {
+        /* signed: bytes from 0x80 are below 0x20 too */
+        const __m128i odd = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), bytes);
+        return mask(_mm_or_si128(odd, _mm_or_si128(is('"'), is('\\'))));
+    }
+    inline uint32_t high() const noexcept { return mask(bytes); }
+    inline uint32_t control() const noexcept {
+        const __m128i odd = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), bytes);
+        const __m128i not_these = _mm_or_si128(_mm_or_si128(is('\t'), is('\n')), _mm_or_si128(is('\r'), bytes));
+        return mask(_mm_andnot_si128(not_these, odd));
+    }
+};
+#include "lines_kernel.h"
+}  // namespace sse2
+
+#if !defined(__clang__)
+#define LINES_AVX2 1
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,popcnt")
+namespace avx2 {
+struct Block {
+    static constexpr size_t width = 32;
+    __m256i bytes;
+
+    static inline Block load(const uint8_t *from) noexcept {
+        return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from))};
+    }
+    inline void store(uint8_t *to) const noexcept { _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), bytes); }
+    static inline uint32_t mask(__m256i lanes) noexcept { return static_cast<uint32_t>(_mm256_movemask_epi8(lanes)); }
+    inline __m256i is(char byte) const noexcept { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte)); }
+    inline uint32_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
+    inline uint32_t special() const noexcept {
+        const __m256i odd = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes);
+        return mask(_mm256_or_si256(odd, _mm256_or_si256(is('"'), is('\\'))));
+    }
+    inline uint32_t high() const noexcept { return mask(bytes); }
+    inline uint32_t control() const noexcept {
+        const __m256i odd = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes);
+        const __m256i not_these = _mm256_or_si256(_mm256_or_si256(is('\t'), is('\n')), _mm256_or_si256(is('\r'), bytes));
+        return mask(_mm256_andnot_si256(not_these, odd));
+    }
+};
+#include "lines_kernel.h"
+}  // namespace avx2
+#pragma GCC pop_options
+#endif
+#endif
+
+/* The kernels in use, chosen once; `force` is for tests: 0 the best there is, 1 plain, 2 SSE2, 3 AVX2. */
+struct Kernels {
+    size_t (*count)(const uint8_t *, const uint8_t *) noexcept;
+    const uint8_t *(*skip)(const uint8_t *, const uint8_t *, size_t *) noexcept;
+    Measure (*measure)(const uint8_t *, const uint8_t *) noexcept;
+    const uint8_t *(*well_formed)(const uint8_t *, const uint8_t *) noexcept;
+    uint8_t *(*escape)(const uint8_t *, const uint8_t *, uint8_t *) noexcept;
+    uint8_t *(*number)(const uint8_t *, const uint8_t *, uint8_t *, uint64_t) noexcept;
+};
+
+#define LINES_KERNELS(kind) \
+    Kernels { kind::count, kind::skip, kind::measure, kind::well_formed, kind::escape, kind::number }
+
+inline bool available(int kind) noexcept {
+#if defined(LINES_AVX2)
+    if (kind == 3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+#endif
+#if defined(__x86_64__)
+    if (kind == 2) return true;
+#endif
+    return kind == 1;
+}
+
+inline Kernels chosen(int kind) noexcept {
+#if defined(LINES_AVX2)
+    if (kind == 3) return LINES_KERNELS(avx2);
+#endif
+#if defined(__x86_64__)
+    if (kind == 2) return LINES_KERNELS(sse2);
+#endif
+    return LINES_KERNELS(plain);
+}
+
+inline Kernels &kernels() noexcept {
+    static Kernels used = chosen(available(3) ? 3 : available(2) ? 2 : 1);
+    return used;
+}
+
+/* ------------------------------------------------------------------------------------ what other kernels call */
+
+inline const uint8_t *bytes_of(const char *data) noexcept { return reinterpret_cast<const uint8_t *>(data); }
+
+/* Answer how many LFs there are. */
+inline size_t count_lf(const char *data, size_t size) noexcept {
+    return kernels().count(bytes_of(data), bytes_of(data) + size);
+}
+
+/* Answer how many bytes at the beginning are well-formed UTF-8 that ends with a whole character; all: `size`. */
+inline size_t utf8_prefix(const char *data, size_t size) noexcept {
+    return static_cast<size_t>(kernels().well_formed(bytes_of(data), bytes_of(data) + size) - bytes_of(data));
+}
+
+/* Append bytes as the inside of a JSON string, without its quotes; U+FFFD stands for each maximal ill-formed part.
+ * -1 when there is no memory. */
+inline int append_json(Text *text, const char *data, size_t size) noexcept {
+    const uint8_t *begin = bytes_of(data), *end = begin + size;
+    const Measure found = kernels().measure(begin, end);
+    if (found.size > SIZE_MAX / 4 || reserve(text, found.size + 2 * found.feeds + SLACK)) return -1;
+    text->used = static_cast<size_t>(kernels().escape(begin, end, text->data + text->used) - text->data);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------------------- UTF-16 to UTF-8 */
+
+inline uint8_t *put_code_point(uint8_t *out, uint32_t code) noexcept {
+    if (code < 0x80) {
+        *out++ = static_cast<uint8_t>(code);
+    } else if (code < 0x800) {
+        *out++ = static_cast<uint8_t>(0xc0 | code >> 6);
+        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
+    } else if (code < 0x10000) {
+        *out++ = static_cast<uint8_t>(0xe0 | code >> 12);
+        *out++ = static_cast<uint8_t>(0x80 | (code >> 6 & 0x3f));
+        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
+    } else {
+        *out++ = static_cast<uint8_t>(0xf0 | code >> 18);
+        *out++ = static_cast<uint8_t>(0x80 | (code >> 12 & 0x3f));
+        *out++ = static_cast<uint8_t>(0x80 | (code >> 6 & 0x3f));
+        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
+    }
+    return out;
+}
+
+/* Write UTF-16 as UTF-8, at most 3 bytes for each 2 and 3 for an odd last one; U+FFFD stands for a lone surrogate and for
+ * an odd last byte. */
+inline uint8_t *from_utf16(const uint8_t *at, const uint8_t *end, bool big, uint8_t *out) noexcept {
+    const int high = big ? 0 : 1, low = big ? 1 : 0;
+    while (end - at >= 2) {
+        uint32_t code = static_cast<uint32_t>(at[high] << 8 | at[low]);
+        at += 2;
+        if ((code & 0xf800) == 0xd800) {
+            const uint32_t next = end - at >= 2 ? static_cast<uint32_t>(at[high] << 8 | at[low]) : 0;
+            if (code < 0xdc00 && (next & 0xfc00) == 0xdc00) {
+                code = 0x10000 + ((code - 0xd800) << 10) + (next - 0xdc00);
+                at += 2;
+            } else {
+                code = 0xfffd;
+            }
+        }
+        out = put_code_point(out, code);
+    }
+    return at < end ? put_code_point(out, 0xfffd) : out;
+}
+
+}  // namespace lines
