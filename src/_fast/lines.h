@@ -10,14 +10,18 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <sys/mman.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 namespace lines {
 
-/* How far past its result a renderer may write: one block and one number. */
-constexpr size_t SLACK = 128;
+/* The loops go over blocks of this many bytes, one bit of a mask for each. */
+constexpr size_t BLOCK = 64;
+/* How far past its result a renderer may write: one block. */
+constexpr size_t SLACK = 2 * BLOCK;
 
 /* Bytes that grow: all zero to begin with, `data` is from malloc and belongs to whoever declared it (release). */
 struct Text {
@@ -37,6 +41,19 @@ inline int reserve(Text *text, size_t more) noexcept {
     text->data = static_cast<uint8_t *>(data);
     text->capacity = capacity;
     return 0;
+}
+
+/* Ask for huge pages behind a large, fresh buffer: with small ones the faults take longer than the text does. */
+inline void prefer_huge_pages(uint8_t *data, size_t size) noexcept {
+#if defined(MADV_HUGEPAGE)
+    constexpr uintptr_t page = 4096;
+    if (size < (size_t{4} << 20)) return;
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) & ~(page - 1);
+    const uintptr_t end = reinterpret_cast<uintptr_t>(data + size) & ~(page - 1);
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);  /* only a wish */
+#else
+    (void)data, (void)size;
+#endif
 }
 
 inline void release(Text *text) noexcept {
@@ -70,47 +87,13 @@ inline int append_number(Text *text, uint64_t number) noexcept {
     return 0;
 }
 
-/* The number of the line being written, with its digits ready to be stored in one move. */
-struct Number {
-    uint64_t value;
-    uint64_t text;  /* up to 8 digits, the first in the lowest byte */
-    unsigned digits;
-
-    explicit Number(uint64_t first) noexcept : value(first), text(0), digits(0) { respell(); }
-
-    void respell() noexcept {
-        if (value > 99999999) return;
-        uint8_t spelled[20] = {};
-        digits = static_cast<unsigned>(decimal(spelled, value));
-        std::memcpy(&text, spelled, 8);
-    }
-
-    /* Write the number and an escaped tab, and go on to the next one. */
-    uint8_t *put(uint8_t *out) noexcept {
-        if (value > 99999999) {
-            out += decimal(out, value++);
-        } else {
-            std::memcpy(out, &text, 8);
-            out += digits;
-            value++;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-            text += uint64_t{1} << (8 * (digits - 1));
-            if (((text >> (8 * (digits - 1))) & 0xff) > '9') respell();
-#else
-            respell();
-#endif
-        }
-        std::memcpy(out, "\\t", 2);
-        return out + 2;
-    }
-};
-
-/* JSON's spelling of each byte that cannot stand as it is; a length of 0 marks those that can. */
-struct Escapes {
-    uint8_t text[256][8];
+/* What each byte that cannot stand as it is becomes in JSON: 16 bytes to copy, of which `length` count; 0 marks the others.
+ * The piece of a tab holds four of them, since they come in runs. */
+struct Pieces {
+    uint8_t text[256][16];
     uint8_t length[256];
 
-    constexpr Escapes() : text(), length() {
+    constexpr Pieces() : text(), length() {
         constexpr char hex[] = "0123456789abcdef";
         for (unsigned byte = 0; byte < 32; byte++) {
             const char spelled[] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
@@ -119,14 +102,42 @@ struct Escapes {
         }
         constexpr uint8_t two[][2] = {{'\b', 'b'}, {'\t', 't'}, {'\n', 'n'}, {'\f', 'f'}, {'\r', 'r'}, {'"', '"'}, {'\\', '\\'}};
         for (const auto &pair : two) {
-            text[pair[0]][0] = '\\';
-            text[pair[0]][1] = pair[1];
+            for (unsigned at = 0; at < 8; at += 2) {
+                text[pair[0]][at] = '\\';
+                text[pair[0]][at + 1] = pair[1];
+            }
             length[pair[0]] = 2;
         }
     }
 };
 
-inline constexpr Escapes ESCAPES{};
+inline constexpr Pieces ESCAPES{};
+
+/* Pieces in which that of LF is the end of a line and the number of the next one, counted up in place. */
+struct Numbered {
+    Pieces pieces;
+    uint64_t value;     /* the number in the piece */
+    unsigned last;      /* where its last digit is */
+
+    explicit Numbered(uint64_t first) noexcept : pieces(ESCAPES), value(first), last(0) { spell(); }
+
+    /* Spell the piece anew: `\n`, the number, `\t` escaped. 10^11 lines fill it; no text has so many. */
+    void spell() noexcept {
+        uint8_t spelled[24] = {'\\', 'n'};
+        size_t used = 2 + decimal(spelled + 2, value);
+        last = static_cast<unsigned>(used - 1);
+        spelled[used++] = '\\';
+        spelled[used++] = 't';
+        std::memcpy(pieces.text['\n'], spelled, 16);
+        pieces.length['\n'] = static_cast<uint8_t>(used);
+    }
+
+    /* Go on to the next number. */
+    void next() noexcept {
+        value++;
+        if (++pieces.text['\n'][last] > '9') spell();
+    }
+};
 
 /* Measure the UTF-8 sequence at `at`, whose first byte is not ASCII. A well-formed one answers its length, an
  * ill-formed one minus the length of its maximal part, for which one U+FFFD stands. */
@@ -160,37 +171,32 @@ struct Measure {
     size_t feeds;
 };
 
-inline uint8_t *put_line_end(uint8_t *out, Number *number) noexcept {
-    std::memcpy(out, "\\n", 2);
-    return number->put(out + 2);
-}
-
 namespace plain {
-struct Block {
+struct Lane {
     static constexpr size_t width = 16;
     uint8_t bytes[width];
 
-    static Block load(const uint8_t *from) noexcept {
-        Block block;
-        std::memcpy(block.bytes, from, width);
-        return block;
+    static inline Lane load(const uint8_t *from) noexcept {
+        Lane lane;
+        std::memcpy(lane.bytes, from, width);
+        return lane;
     }
-    void store(uint8_t *to) const noexcept { std::memcpy(to, bytes, width); }
-    template <typename Test> uint32_t where(Test test) const noexcept {
-        uint32_t mask = 0;
-        for (size_t at = 0; at < width; at++) mask |= static_cast<uint32_t>(test(bytes[at])) << at;
+    inline void store(uint8_t *to) const noexcept { std::memcpy(to, bytes, width); }
+    template <typename Test> inline uint64_t where(Test test) const noexcept {
+        uint64_t mask = 0;
+        for (size_t at = 0; at < width; at++) mask |= static_cast<uint64_t>(test(bytes[at])) << at;
         return mask;
     }
-    uint32_t equal(uint8_t byte) const noexcept {
+    inline uint64_t equal(uint8_t byte) const noexcept {
         return where([byte](uint8_t it) { return it == byte; });
     }
-    uint32_t special() const noexcept {
+    inline uint64_t special() const noexcept {
         return where([](uint8_t it) { return it < 0x20 || it >= 0x80 || it == '"' || it == '\\'; });
     }
-    uint32_t high() const noexcept {
+    inline uint64_t high() const noexcept {
         return where([](uint8_t it) { return it >= 0x80; });
     }
-    uint32_t control() const noexcept {
+    inline uint64_t control() const noexcept {
         return where([](uint8_t it) { return it < 0x20 && it != '\t' && it != '\n' && it != '\r'; });
     }
 };
@@ -199,27 +205,27 @@ struct Block {
 
 #if defined(__x86_64__)
 namespace sse2 {
-struct Block {
+struct Lane {
     static constexpr size_t width = 16;
     __m128i bytes;
 
-    static inline Block load(const uint8_t *from) noexcept {
+    static inline Lane load(const uint8_t *from) noexcept {
         return {_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))};
     }
     inline void store(uint8_t *to) const noexcept { _mm_storeu_si128(reinterpret_cast<__m128i *>(to), bytes); }
-    static inline uint32_t mask(__m128i lanes) noexcept { return static_cast<uint32_t>(_mm_movemask_epi8(lanes)); }
+    static inline uint64_t mask(__m128i lanes) noexcept { return static_cast<uint32_t>(_mm_movemask_epi8(lanes)); }
     inline __m128i is(char byte) const noexcept { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte)); }
-    inline uint32_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
-    inline uint32_t special() const noexcept {
+    inline uint64_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
+    inline uint64_t special() const noexcept {
         /* signed: bytes from 0x80 are below 0x20 too */
         const __m128i odd = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), bytes);
         return mask(_mm_or_si128(odd, _mm_or_si128(is('"'), is('\\'))));
     }
-    inline uint32_t high() const noexcept { return mask(bytes); }
-    inline uint32_t control() const noexcept {
+    inline uint64_t high() const noexcept { return mask(bytes); }
+    inline uint64_t control() const noexcept {
         const __m128i odd = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), bytes);
         const __m128i not_these = _mm_or_si128(_mm_or_si128(is('\t'), is('\n')), _mm_or_si128(is('\r'), bytes));
-        return mask(_mm_andnot_si128(not_these, odd));
+        return mask(_mm_andnot_si128(not_these, odd)) & ~high();
     }
 };
 #include "lines_kernel.h"
@@ -230,26 +236,26 @@ struct Block {
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,popcnt")
 namespace avx2 {
-struct Block {
+struct Lane {
     static constexpr size_t width = 32;
     __m256i bytes;
 
-    static inline Block load(const uint8_t *from) noexcept {
+    static inline Lane load(const uint8_t *from) noexcept {
         return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from))};
     }
     inline void store(uint8_t *to) const noexcept { _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), bytes); }
-    static inline uint32_t mask(__m256i lanes) noexcept { return static_cast<uint32_t>(_mm256_movemask_epi8(lanes)); }
+    static inline uint64_t mask(__m256i lanes) noexcept { return static_cast<uint32_t>(_mm256_movemask_epi8(lanes)); }
     inline __m256i is(char byte) const noexcept { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte)); }
-    inline uint32_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
-    inline uint32_t special() const noexcept {
+    inline uint64_t equal(uint8_t byte) const noexcept { return mask(is(static_cast<char>(byte))); }
+    inline uint64_t special() const noexcept {
         const __m256i odd = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes);
         return mask(_mm256_or_si256(odd, _mm256_or_si256(is('"'), is('\\'))));
     }
-    inline uint32_t high() const noexcept { return mask(bytes); }
-    inline uint32_t control() const noexcept {
+    inline uint64_t high() const noexcept { return mask(bytes); }
+    inline uint64_t control() const noexcept {
         const __m256i odd = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes);
         const __m256i not_these = _mm256_or_si256(_mm256_or_si256(is('\t'), is('\n')), _mm256_or_si256(is('\r'), bytes));
-        return mask(_mm256_andnot_si256(not_these, odd));
+        return mask(_mm256_andnot_si256(not_these, odd)) & ~high();
     }
 };
 #include "lines_kernel.h"

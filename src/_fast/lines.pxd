@@ -1,4 +1,4 @@
-# Counting lines, checking UTF-8 and writing JSON strings, for other kernels; all of it inline C++, nothing needs the GIL.
+# Counting lines, checking UTF-8, writing JSON strings, for other kernels; all inline C++, nothing needs the GIL.
 
 from libc.stdint cimport uint8_t, uint64_t
 

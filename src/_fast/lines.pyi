@@ -8,8 +8,8 @@ def number(data: bytes, *, offset: int, limit: int, start: int = 0) -> tuple[byt
     r"""Answer a window of lines as a JSON string, the number of all lines, and whether lines remain past the window.
 
     The string (with its quotes, ASCII and UTF-8) holds `<number>\t<text>` for the lines `offset` (from 1) and at most
-    `limit` on, joined by LF. `start` is where the text begins in `data`, behind a byte order mark. ValueError: offset below
-    1, limit below 0, start outside the data. Takes room for the most the answer can be, touches and keeps what it is.
+    `limit` on, joined by LF. `start` is where the text begins in `data`, behind a byte order mark. ValueError: offset
+    below 1, limit below 0, start outside the data. Takes room for the most the answer can be, touches and keeps what it is.
     """
 
 def utf8_of_utf16(data: bytes, *, big: bool, start: int = 0) -> bytes:

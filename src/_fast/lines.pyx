@@ -19,6 +19,7 @@ cdef extern from "lines.h" namespace "lines" nogil:
         uint8_t* number(const uint8_t* at, const uint8_t* end, uint8_t* out, uint64_t first) noexcept
     const size_t SLACK
     size_t decimal(uint8_t* out, uint64_t number) noexcept
+    void prefer_huge_pages(uint8_t* data, size_t size) noexcept
     uint8_t* from_utf16(const uint8_t* at, const uint8_t* end, bint big, uint8_t* out) noexcept
     bint available(int kind) noexcept
     Kernels chosen(int kind) noexcept
@@ -156,9 +157,12 @@ _used = max(kinds(), key=_KINDS.get)
 
 cdef PyObject* room(size_t most) except NULL:
     """Make a bytes object of the most that a result can be; what stays unwritten is never touched."""
+    cdef PyObject* made
     if most > <size_t>PY_SSIZE_T_MAX // 2:
         raise MemoryError
-    return PyBytes_FromStringAndSize(NULL, <Py_ssize_t>most)
+    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>most)
+    prefer_huge_pages(begin_of(made), most)
+    return made
 
 
 cdef inline uint8_t* begin_of(PyObject* made) noexcept:

@@ -1,14 +1,39 @@
-/* The loops of lines.h, included once for each kind of Block, inside that kind's namespace.
+/* The loops of lines.h, included once for each kind of Lane, inside that kind's namespace.
  *
- * A Block tells, as a bit mask, which of its `width` bytes are equal to one (equal), not ASCII (high), a control other
- * than tab, LF and CR (control), or in need of more than a copy in JSON (special: control, high, quote, backslash).
+ * A Lane tells, as a bit mask, which of its `width` bytes are equal to one (equal), not ASCII (high), a control other than
+ * tab, LF and CR (control), or in need of more than a copy in JSON (special: control, high, tab, LF, CR, quote, backslash).
  */
+
+/* Ask all lanes of the block at `at`. */
+#define LINES_ASK(name, ...)                                       \
+    uint64_t mask = 0;                                             \
+    for (size_t lane = 0; lane < BLOCK; lane += Lane::width)       \
+        mask |= Lane::load(at + lane).name(__VA_ARGS__) << lane;   \
+    return mask
+
+static inline uint64_t equal(const uint8_t *at, uint8_t byte) noexcept { LINES_ASK(equal, byte); }
+static inline uint64_t special(const uint8_t *at) noexcept { LINES_ASK(special); }
+static inline uint64_t high(const uint8_t *at) noexcept { LINES_ASK(high); }
+static inline uint64_t control(const uint8_t *at) noexcept { LINES_ASK(control); }
+#undef LINES_ASK
+
+static inline bool whole_block(const uint8_t *at, const uint8_t *end, size_t blocks = 1) noexcept {
+    return static_cast<size_t>(end - at) >= blocks * BLOCK;
+}
+
+static inline size_t bits(uint64_t mask) noexcept { return static_cast<size_t>(__builtin_popcountll(mask)); }
+
+/* Copy `size` bytes, a lane at a time: up to a lane more is read and written. */
+static inline void copy(const uint8_t *from, uint8_t *to, size_t size) noexcept {
+    Lane::load(from).store(to);
+    for (size_t done = Lane::width; __builtin_expect(done < size, 0); done += Lane::width)
+        Lane::load(from + done).store(to + done);
+}
 
 /* Count the LFs of [at, end). */
 static inline size_t count(const uint8_t *at, const uint8_t *end) noexcept {
     size_t found = 0;
-    for (; static_cast<size_t>(end - at) >= Block::width; at += Block::width)
-        found += static_cast<size_t>(__builtin_popcount(Block::load(at).equal('\n')));
+    for (; whole_block(at, end); at += BLOCK) found += bits(equal(at, '\n'));
     for (; at < end; at++) found += *at == '\n';
     return found;
 }
@@ -17,15 +42,15 @@ static inline size_t count(const uint8_t *at, const uint8_t *end) noexcept {
 static inline const uint8_t *skip(const uint8_t *at, const uint8_t *end, size_t *feeds) noexcept {
     size_t left = *feeds;
     if (left == 0) return at;
-    for (; static_cast<size_t>(end - at) >= Block::width; at += Block::width) {
-        uint32_t mask = Block::load(at).equal('\n');
-        const size_t here = static_cast<size_t>(__builtin_popcount(mask));
+    for (; whole_block(at, end); at += BLOCK) {
+        uint64_t mask = equal(at, '\n');
+        const size_t here = bits(mask);
         if (here < left) {
             left -= here;
             continue;
         }
         while (--left) mask &= mask - 1;
-        return at + __builtin_ctz(mask) + 1;
+        return at + __builtin_ctzll(mask) + 1;
     }
     for (; at < end; at++) {
         if (*at == '\n' && --left == 0) return at + 1;
@@ -38,15 +63,13 @@ static inline const uint8_t *skip(const uint8_t *at, const uint8_t *end, size_t 
  * quote and backslash 2. */
 static inline Measure measure(const uint8_t *at, const uint8_t *end) noexcept {
     Measure found{static_cast<size_t>(end - at), 0};
-    for (; static_cast<size_t>(end - at) >= Block::width; at += Block::width) {
-        const Block block = Block::load(at);
-        const uint32_t special = block.special();
-        if (special == 0) continue;
-        const uint32_t feeds = block.equal('\n'), high = block.high(), control = block.control();
-        found.feeds += static_cast<size_t>(__builtin_popcount(feeds));
-        found.size += static_cast<size_t>(__builtin_popcount(special ^ feeds));
-        if (high | control)
-            found.size += static_cast<size_t>(__builtin_popcount(high) + 4 * __builtin_popcount(control));
+    for (; whole_block(at, end); at += BLOCK) {
+        const uint64_t specials = special(at);
+        if (specials == 0) continue;
+        const uint64_t feeds = equal(at, '\n'), highs = high(at), controls = control(at);
+        found.feeds += bits(feeds);
+        found.size += bits(specials ^ feeds);
+        if (highs | controls) found.size += bits(highs) + 4 * bits(controls);
     }
     for (; at < end; at++) {
         if (*at == '\n') found.feeds++;
@@ -60,13 +83,13 @@ static inline Measure measure(const uint8_t *at, const uint8_t *end) noexcept {
 /* Answer where the first ill-formed sequence begins, or `end`. */
 static inline const uint8_t *well_formed(const uint8_t *at, const uint8_t *end) noexcept {
     while (at < end) {
-        if (static_cast<size_t>(end - at) >= Block::width) {
-            const uint32_t high = Block::load(at).high();
-            if (high == 0) {
-                at += Block::width;
+        if (whole_block(at, end)) {
+            const uint64_t highs = high(at);
+            if (highs == 0) {
+                at += BLOCK;
                 continue;
             }
-            at += __builtin_ctz(high);
+            at += __builtin_ctzll(highs);
         }
         while (at < end && *at < 0x80) at++;
         while (at < end && *at >= 0x80) {
@@ -97,56 +120,62 @@ static inline const uint8_t *put_run(const uint8_t *at, const uint8_t *end, uint
     return at;
 }
 
-/* Write [at, end) escaped. With NUMBERED each LF but one at the very end begins the next numbered line, and a CR before an
- * LF is dropped. May write SLACK bytes past the result. */
+/* Write [at, end) escaped. With `numbered` each LF begins the next line with its number, but for one at the very end, and a
+ * CR before an LF is dropped. May write SLACK bytes past the result. */
 template <bool NUMBERED>
-static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *out, Number *number) noexcept {
-    while (static_cast<size_t>(end - at) >= 2 * Block::width) {
-        const Block block = Block::load(at);
-        block.store(out);
-        uint32_t mask = block.special();
-        const uint8_t *from = at;  /* what is written up to; the store above wrote the bytes before the first special */
-        const uint8_t *next = at + Block::width;
+static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *out, Numbered *numbered) noexcept {
+    const Pieces &pieces = NUMBERED ? numbered->pieces : ESCAPES;
+    const uint8_t *const stop = NUMBERED && at < end && end[-1] == '\n' ? end - 1 : end;
+    while (whole_block(at, stop, 2)) {
+        uint64_t mask = special(at);
+        const uint64_t tabs = equal(at, '\t');
+        const uint8_t *from = at;  /* what is written up to */
+        const uint8_t *next = at + BLOCK;
         while (mask) {
-            const uint8_t *here = at + __builtin_ctz(mask);
+            /* No branch that depends on which special byte it is, where it can be helped: it could not be foretold. */
+            const unsigned place = static_cast<unsigned>(__builtin_ctzll(mask));
+            const uint8_t *here = at + place;
             const uint8_t byte = *here;
-            Block::load(from).store(out);
+            copy(from, out, static_cast<size_t>(here - from));
             out += here - from;
+            if (byte >= 0x80) {
+                from = next = put_run(here, stop, &out);
+                break;
+            }
             from = here + 1;
             mask &= mask - 1;
-            if (NUMBERED && byte == '\n') {
-                if (from == end) return out;
-                out = put_line_end(out, number);
-            } else if (byte < 0x80) {
-                if (NUMBERED && byte == '\r' && *from == '\n') continue;
-                std::memcpy(out, ESCAPES.text[byte], 8);
-                out += ESCAPES.length[byte];
-            } else {
-                from = next = put_run(here, end, &out);
-                break;
+            if (NUMBERED && byte == '\r' && *from == '\n') continue;
+            std::memcpy(out, pieces.text[byte], 16);
+            out += pieces.length[byte];
+            if (byte == '\t') {
+                const uint64_t others = ~(tabs >> place);
+                const unsigned run = others ? static_cast<unsigned>(__builtin_ctzll(others)) : 64;
+                const unsigned more = (run < 4 ? run : 4) - 1;
+                out += 2 * more;
+                from += more;
+                mask &= ~uint64_t{0} << place << 1 << more;
+            } else if (NUMBERED && byte == '\n') {
+                numbered->next();
             }
         }
         if (from < next) {
-            Block::load(from).store(out);
+            copy(from, out, static_cast<size_t>(next - from));
             out += next - from;
         }
         at = next;
     }
-    while (at < end) {
+    while (at < stop) {
         const uint8_t byte = *at;
         if (byte >= 0x80) {
-            at = put_run(at, end, &out);
+            at = put_run(at, stop, &out);
             continue;
         }
         at++;
-        if (NUMBERED && byte == '\n') {
-            if (at == end) return out;
-            out = put_line_end(out, number);
-        } else if (NUMBERED && byte == '\r' && at < end && *at == '\n') {
-            continue;
-        } else if (ESCAPES.length[byte]) {
-            std::memcpy(out, ESCAPES.text[byte], 8);
-            out += ESCAPES.length[byte];
+        if (NUMBERED && byte == '\r' && at < end && *at == '\n') continue;
+        if (pieces.length[byte]) {
+            std::memcpy(out, pieces.text[byte], 16);
+            out += pieces.length[byte];
+            if (NUMBERED && byte == '\n') numbered->next();
         } else {
             *out++ = byte;
         }
@@ -159,6 +188,8 @@ static inline uint8_t *escape(const uint8_t *at, const uint8_t *end, uint8_t *ou
 }
 
 static inline uint8_t *number(const uint8_t *at, const uint8_t *end, uint8_t *out, uint64_t first) noexcept {
-    Number numbers(first);
-    return render<true>(at, end, numbers.put(out), &numbers);
+    out += decimal(out, first);
+    std::memcpy(out, "\\t", 2);
+    Numbered numbered(first + 1);
+    return render<true>(at, end, out + 2, &numbered);
 }
