@@ -1,32 +1,81 @@
-"""Composes a server: settings → services → routes → Starlette application."""
+"""Composes a server: settings → services → routes → the application that uvicorn is given."""
 
 from __future__ import annotations
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
+import logging
+import os
+from dataclasses import dataclass
+
 from starlette.routing import Route
 
-from toolserver.http.tools import ToolRoutes, answer
-from toolserver.settings import Settings
+from toolserver import log
+from toolserver.http.gate import Gate
+from toolserver.http.routes import Routes, health
+from toolserver.http.token import TokenFile
+from toolserver.http.tools import ToolRoutes
+from toolserver.settings import Settings, StartError
 from toolserver.tools._list import TOOLS
-from toolserver.tools._tool import Services
+from toolserver.tools._tool import Fence, Services
+from toolserver.workspace import state
+from toolserver.workspace.activity import Activity
 from toolserver.workspace.root import Workspace
 
+_logger = logging.getLogger(__name__)
 
-def make_app(settings: Settings) -> Starlette:
-    """Answer the ASGI application for one workspace."""
-    workspace = Workspace(settings.root)
-    tools = ToolRoutes(TOOLS, Services(workspace))
 
-    async def health(request: Request) -> Response:
-        root = workspace.root.decode(errors="replace")
-        return answer(200, {"ok": True, "root": root, "trees": workspace.trees})
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A composed server: what answers requests, and what lives beside it."""
 
-    return Starlette(
-        routes=[
-            Route("/healthz", health),
-            Route("/tools", tools.list),
-            Route("/tools/{name}", tools.call, methods=["POST"]),
-        ]
-    )
+    gate: Gate
+    services: Services
+    activity: Activity
+    token: TokenFile
+
+    async def end(self) -> None:
+        """End what streams and runs; called at the stop, before the calls under way are waited for."""
+
+    def close(self) -> None:
+        """Give back what the services hold; called last."""
+        self.services.workspace.close()
+
+
+def make_app(settings: Settings) -> Application:
+    """Compose the application for one workspace. Raises StartError."""
+    workspace = _workspace(settings.root)
+    fence = _fence(settings)
+    services = Services(workspace, fence)
+    activity = Activity()
+    token = TokenFile(_token_file(settings, workspace.root))
+    tools = ToolRoutes(TOOLS, services, log.CallLog(settings.log_level))
+    routes = Routes([health(workspace), Route("/tools", tools.list)])
+    gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
+    return Application(gate, services, activity, token)
+
+
+def _workspace(root: str) -> Workspace:
+    try:
+        return Workspace(root)
+    except (OSError, ValueError) as error:
+        raise StartError(f"ROOT {root}: {getattr(error, 'strerror', None) or 'not a usable path'}") from error
+
+
+def _fence(settings: Settings) -> Fence:
+    """Answer what keeps commands apart; no command is run yet, so no capsule works yet."""
+    if settings.capsule == "require":
+        raise StartError("--capsule require: no capsule works here")
+    if settings.network == "fenced" and not settings.network_fenced:
+        _logger.warning("--network fenced needs the capsule; the network is open")
+    return Fence("unavailable", "fenced" if settings.network_fenced else "open")
+
+
+def _token_file(settings: Settings, root: bytes) -> str:
+    """Answer the absolute path of the token file, made where it is the root's own and missing."""
+    given = settings.token_file or state.platform_token_file()
+    try:
+        path = os.path.abspath(given) if given else state.make_token_file(root)
+    except OSError as error:
+        raise StartError(f"cannot make a token file: {error.filename}: {error.strerror}") from error
+    if not TokenFile(path).read():
+        _logger.warning("the token file has no token now, so every call is refused", extra={"facts": {"file": path}})
+    return path

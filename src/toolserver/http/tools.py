@@ -2,49 +2,114 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from toolserver import log
 from toolserver.errors import BadArgument, ToolError
+from toolserver.http.answers import Header, answer, error_body, send_json
+from toolserver.http.body import MAX_BODY, Left, TooLarge, disconnected, read_body
 from toolserver.tools._arguments import schema
 from toolserver.tools._client import Client
-from toolserver.tools._dispatch import dispatch
+from toolserver.tools._dispatch import dispatch, tree_of
 from toolserver.tools._tool import Services, Tool
+from toolserver.workspace.root import MAIN
+
+CLIENT_LEFT = 499
+"""Status in the log of a call whose client left before its body was whole; nothing is sent then."""
+_ALLOW: Header = (b"allow", b"POST")
+
+
+def listing(tools: tuple[Tool[Any], ...]) -> list[dict[str, Any]]:
+    """Answer the tools as GET /tools lists them."""
+    return [{"name": tool.name, "description": tool.description, "schema": schema(tool.arguments)} for tool in tools]
 
 
 class ToolRoutes:
     """Lists and calls the tools it is given."""
 
-    def __init__(self, tools: tuple[Tool[Any], ...], services: Services) -> None:
+    def __init__(self, tools: tuple[Tool[Any], ...], services: Services, calls: log.CallLog) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._listing = orjson.Fragment(orjson.dumps(listing(tools)))
         self._services = services
+        self._log = calls
 
     async def list(self, request: Request) -> Response:
-        tools = [
-            {"name": tool.name, "description": tool.description, "schema": schema(tool.arguments)}
-            for tool in self._tools.values()
-        ]
-        fence = {"capsule": "unavailable", "sandbox": "unavailable", "network": "open"}
-        return answer(200, {"tools": tools, "fence": fence})
+        fence = self._services.fence
+        told = {"capsule": fence.capsule, "sandbox": fence.capsule, "network": fence.network}
+        return answer(200, {"tools": self._listing, "fence": told})
 
-    async def call(self, request: Request) -> Response:
-        name = request.path_params["name"]
+    async def call(self, name: str, length: bytes | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call and write its line in the log, refused ones too."""
+        if scope["method"] != "POST":
+            await send_json(scope, send, 405, error_body("a tool is called with POST"), [_ALLOW])
+            return
+        started = time.perf_counter()
         tool = self._tools.get(name)
+        call = _OneCall(scope)
         if tool is None:
-            return answer(404, {"error": f"unknown tool {name}"})
+            status, body = 404, error_body(f"unknown tool {name}")
+        else:
+            status, body = await call.run(self._services, tool, length, receive)
+        self._log.write(name, call.tree, status, started, len(body))
+        if status != CLIENT_LEFT:
+            await send_json(scope, send, status, body)
+
+
+class _OneCall:
+    """A call on its way: `tree` is what it names as its tree, as far as that is known."""
+
+    __slots__ = ("tree", "url_tree")
+
+    def __init__(self, scope: Scope) -> None:
+        query = scope["query_string"]
+        self.url_tree = _tree_in(query) if query else None
+        self.tree: object = MAIN if self.url_tree is None else self.url_tree
+
+    async def run(
+        self, services: Services, tool: Tool[Any], length: bytes | None, receive: Receive
+    ) -> tuple[int, bytes]:
+        """Answer the status and the body."""
+        client = Client(partial(disconnected, receive))
         try:
-            raw = orjson.loads(await request.body() or b"{}")
-            if type(raw) is not dict:
-                raise BadArgument("the body: expected a JSON object")
-            return answer(200, await dispatch(self._services, tool, raw, request.query_params.get("tree"), Client()))
-        except orjson.JSONDecodeError as error:
-            return answer(400, {"error": f"the body is not JSON: {error}"})
+            raw = self._parsed(await read_body(receive, length))
+            found = await dispatch(services, tool, raw, self.url_tree, client)
+            return 200, orjson.dumps(found)
         except ToolError as error:
-            return answer(error.status, {"error": str(error)})
+            return error.status, error_body(str(error))
+        except TooLarge:
+            return 413, error_body(f"the body is over {MAX_BODY} bytes")
+        except Left:
+            return CLIENT_LEFT, b""
+        except Exception as error:
+            return 500, error_body(f"internal error {log.fault(error)}")
+        finally:
+            client.close()
+
+    def _parsed(self, body: bytes) -> dict[str, Any]:
+        try:
+            raw = orjson.loads(body) if body else {}
+        except orjson.JSONDecodeError as error:
+            raise BadArgument(
+                f"the body is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+            ) from None
+        if type(raw) is not dict:
+            raise BadArgument("the body: expected a JSON object")
+        self.tree = tree_of(raw, self.url_tree)
+        return raw
 
 
-def answer(status: int, body: Any) -> Response:
-    return Response(orjson.dumps(body), status, media_type="application/json")
+def _tree_in(query: bytes) -> str | None:
+    """Answer the last `tree` of a query string."""
+    found = None
+    for name, value in parse_qsl(query.decode("ascii", errors="replace"), keep_blank_values=True):
+        if name == "tree":
+            found = value
+    return found

@@ -1,0 +1,52 @@
+"""Request bodies: read up to a limit, never beyond it."""
+
+from __future__ import annotations
+
+from starlette.types import Receive
+
+MAX_BODY = 14 * 1024 * 1024
+"""Bytes of a body, 14 680 064 (specification, section 13)."""
+
+
+class TooLarge(Exception):
+    """The body is over the limit."""
+
+
+class Left(Exception):
+    """The client left before its body was whole."""
+
+
+async def read_body(receive: Receive, length: bytes | None) -> bytes:
+    """Answer the whole body. `length` is the value of Content-Length, decided on before anything is read.
+
+    Raises TooLarge as soon as the limit is passed; what the client still sends is dropped by the protocol. Raises Left.
+    """
+    if length is not None and int(length) > MAX_BODY:
+        raise TooLarge
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Left
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        if len(first) > MAX_BODY:
+            raise TooLarge
+        return first
+    parts = [first]
+    size = len(first)
+    while message.get("more_body", False):
+        if size > MAX_BODY:
+            raise TooLarge
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Left
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if size > MAX_BODY:
+        raise TooLarge
+    return b"".join(parts)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Answer when the client has left; its body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

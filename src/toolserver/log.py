@@ -1,0 +1,135 @@
+"""The log: one JSON object a line on stderr, for calls and for everything else.
+
+Beside the tool and the tree no line holds anything that came with a call or went out with an answer (specification,
+section 1). So a fault is logged as the kinds and places of its exceptions, without their texts.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import secrets
+import time
+import traceback
+from typing import Any
+
+import orjson
+
+LEVELS = ("debug", "info", "warning", "error")
+STDERR = 2
+SHOWN = 64
+"""How many characters of a tool's or tree's name a line shows."""
+
+_logger = logging.getLogger("toolserver")
+
+
+def configure(level: str) -> None:
+    """Send the package's log lines of `level` and above to stderr; silence uvicorn's own."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines())
+    _logger.handlers[:] = [handler]
+    _logger.setLevel(level.upper())
+    _logger.propagate = False
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]
+        logger.setLevel(logging.CRITICAL)
+        logger.propagate = False
+
+
+class Lines(logging.Formatter):
+    """Makes a record one line of JSON; `extra={"facts": {...}}` adds members."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": stamp(record.created),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["trace"] = trace(record.exc_info[1])
+        return orjson.dumps(line, default=str).decode()
+
+
+def stamp(seconds: float) -> str:
+    """Answer RFC 3339 in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def fault(error: BaseException) -> str:
+    """Log a fault of the server itself; answer the id that its caller is told."""
+    name = secrets.token_hex(6)
+    _logger.error("internal error", extra={"facts": {"id": name}}, exc_info=error)
+    return name
+
+
+def trace(error: BaseException) -> list[str]:
+    """Answer the traceback of an exception and of what led to it, outermost last, texts of exceptions left out."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    found: BaseException | None = error
+    chain: list[BaseException] = []
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        chain.append(found)
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    for one in reversed(chain):
+        lines += (line for frame in traceback.extract_tb(one.__traceback__).format() for line in frame.splitlines())
+        lines.append(_kind(one))
+    return lines
+
+
+def _kind(error: BaseException) -> str:
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    if isinstance(error, OSError) and error.errno is not None:
+        name += f" {errno.errorcode.get(error.errno, error.errno)}"
+    if isinstance(error, BaseExceptionGroup):
+        name += f" of {', '.join(_kind(one) for one in error.exceptions)}"
+    return name
+
+
+class CallLog:
+    """Writes the line of a call: when, tool, tree, status, milliseconds, bytes of the answer's body."""
+
+    __slots__ = ("_on", "_second", "_stamp")
+
+    def __init__(self, level: str) -> None:
+        self._on = LEVELS.index(level) <= LEVELS.index("info")
+        self._second = 0
+        self._stamp = ""
+
+    def write(self, tool: str, tree: object, status: int, started: float, size: int) -> None:
+        """Write one line. `started` is of time.perf_counter; `tree` anything that a call may have for one."""
+        if not self._on:
+            return
+        milliseconds = (time.perf_counter() - started) * 1000
+        now = int(time.time())
+        if now != self._second:
+            self._second = now
+            self._stamp = stamp(now)
+        line = (
+            f'{{"at":"{self._stamp}","level":"info","tool":{_name(tool)},"tree":{_name(tree)},"status":{status},'
+            f'"ms":{milliseconds:.2f},"bytes":{size}}}\n'
+        )
+        emit(line.encode())
+
+
+def _name(name: object) -> str:
+    """Answer a name as JSON text that can hold no second line."""
+    if type(name) is not str:
+        return "null"
+    if name.isalnum() and name.isascii() and len(name) <= SHOWN:
+        return f'"{name}"'
+    return orjson.dumps(name[:SHOWN].encode(errors="replace").decode()).decode()
+
+
+def emit(line: bytes) -> None:
+    """Write to stderr at once; where nobody can take it (a closed pipe, a full one that may not wait) it is lost."""
+    view = memoryview(line)
+    while view:
+        try:
+            view = view[os.write(STDERR, view) :]
+        except OSError:
+            return
