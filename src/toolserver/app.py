@@ -19,6 +19,7 @@ from toolserver.tools._tool import Fence, Services
 from toolserver.workspace import state
 from toolserver.workspace.activity import Activity
 from toolserver.workspace.root import Workspace
+from toolserver.workspace.writer import Writer
 
 _logger = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class Application:
 
     def close(self) -> None:
         """Give back what the services hold; called last."""
+        self.services.writer.close()
         self.services.workspace.close()
 
 
@@ -44,7 +46,7 @@ def make_app(settings: Settings) -> Application:
     """Compose the application for one workspace. Raises StartError."""
     workspace = _workspace(settings.root)
     fence = _fence(settings)
-    services = Services(workspace, fence)
+    services = Services(workspace, Writer(workspace.root), fence)
     activity = Activity()
     token = TokenFile(_token_file(settings, workspace.root))
     tools = ToolRoutes(TOOLS, services, log.CallLog(settings.log_level))

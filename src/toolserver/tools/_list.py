@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolserver.tools import read
+from toolserver.tools import read, write
 from toolserver.tools._tool import Tool
 
-TOOLS: tuple[Tool[Any], ...] = (read.TOOL,)
+TOOLS: tuple[Tool[Any], ...] = (read.TOOL, write.TOOL)

@@ -10,6 +10,7 @@ from toolserver.tools._arguments import Arguments
 from toolserver.tools._client import Client
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
+from toolserver.workspace.writer import Writer
 
 A = TypeVar("A", bound=Arguments)
 Answer = dict[str, Any]
@@ -29,6 +30,7 @@ class Services:
     """What outlives a call and is shared by all tools of a server. `app.py` makes it."""
 
     workspace: Workspace
+    writer: Writer
     fence: Fence = Fence()
 
 

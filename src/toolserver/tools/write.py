@@ -1,0 +1,67 @@
+"""The tool `write`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from toolserver.errors import BadArgument, ToolError
+from toolserver.tools._arguments import Arguments
+from toolserver.tools._paths import PathBase64, PathText, place_of
+from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.workspace.batch import FILE_LIMIT, Batch
+from toolserver.workspace.paths import decode_base64
+
+
+class WriteArguments(Arguments, kw_only=True, frozen=True):
+    """Arguments of `write`."""
+
+    path: PathText = None
+    path_b64: PathBase64 = None
+    content: Annotated[
+        str | None, Meta(description="The whole new content as text, written byte for byte as UTF-8.")
+    ] = None
+    content_b64: Annotated[
+        str | None, Meta(description="The whole new content as standard, padded base64, in place of `content`.")
+    ] = None
+
+
+async def run(call: Call, args: WriteArguments) -> Answer:
+    """Make or replace a file."""
+    place = place_of(call.tree, args)
+    content = _content(args)
+    if len(content) > FILE_LIMIT:
+        raise ToolError(f"{place.given}: {len(content)} bytes are more than the {FILE_LIMIT} that one file may have")
+
+    def work(batch: Batch) -> bool:
+        file = batch.look(place)
+        file.put(content)
+        return not file.on_disk
+
+    created = await call.services.writer.change(call.tree, [place], work)
+    return {**place.shown(), "bytes": len(content), "created": created}
+
+
+def _content(args: WriteArguments) -> bytes:
+    if args.content is not None and args.content_b64 is not None:
+        raise BadArgument("content and content_b64: expected a string in one of them, not in both")
+    if args.content is not None:
+        try:
+            return args.content.encode()
+        except UnicodeEncodeError:
+            raise BadArgument("content: expected a string without lone surrogates") from None
+    if args.content_b64 is not None:
+        return decode_base64(args.content_b64, "content_b64")
+    raise BadArgument("content or content_b64 is required: expected a string")
+
+
+TOOL = Tool(
+    "write",
+    "Make a file or replace all of its content, at most 10 MiB. Missing parent directories are made; an existing file "
+    "keeps its mode and owner, a new one gets 0644 less the umask; a symlink inside the working directory is written "
+    "through. The file is never seen half written. Give `content` (text) or `content_b64` (bytes). Answers {path, "
+    "bytes, created}. To change a part of a file use `edit` or `patch`.",
+    WriteArguments,
+    run,
+)
