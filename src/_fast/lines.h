@@ -20,6 +20,8 @@ namespace lines {
 
 /* The loops go over blocks of this many bytes, one bit of a mask for each. */
 constexpr size_t BLOCK = 64;
+/* What ends a line. */
+constexpr uint8_t LF = 10;
 /* How far past its result a renderer may write: one block. */
 constexpr size_t SLACK = 2 * BLOCK;
 
@@ -128,14 +130,14 @@ struct Numbered {
         last = static_cast<unsigned>(used - 1);
         spelled[used++] = '\\';
         spelled[used++] = 't';
-        std::memcpy(pieces.text['\n'], spelled, 16);
-        pieces.length['\n'] = static_cast<uint8_t>(used);
+        std::memcpy(pieces.text[LF], spelled, 16);
+        pieces.length[LF] = static_cast<uint8_t>(used);
     }
 
     /* Go on to the next number. */
     void next() noexcept {
         value++;
-        if (++pieces.text['\n'][last] > '9') spell();
+        if (++pieces.text[LF][last] > '9') spell();
     }
 };
 
@@ -231,10 +233,12 @@ struct Lane {
 #include "lines_kernel.h"
 }  // namespace sse2
 
-#if !defined(__clang__)
-#define LINES_AVX2 1
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,popcnt"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,popcnt")
+#endif
 namespace avx2 {
 struct Lane {
     static constexpr size_t width = 32;
@@ -260,6 +264,9 @@ struct Lane {
 };
 #include "lines_kernel.h"
 }  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
 #endif
 #endif
@@ -278,20 +285,16 @@ struct Kernels {
     Kernels { kind::count, kind::skip, kind::measure, kind::well_formed, kind::escape, kind::number }
 
 inline bool available(int kind) noexcept {
-#if defined(LINES_AVX2)
-    if (kind == 3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
-#endif
 #if defined(__x86_64__)
+    if (kind == 3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
     if (kind == 2) return true;
 #endif
     return kind == 1;
 }
 
 inline Kernels chosen(int kind) noexcept {
-#if defined(LINES_AVX2)
-    if (kind == 3) return LINES_KERNELS(avx2);
-#endif
 #if defined(__x86_64__)
+    if (kind == 3) return LINES_KERNELS(avx2);
     if (kind == 2) return LINES_KERNELS(sse2);
 #endif
     return LINES_KERNELS(plain);

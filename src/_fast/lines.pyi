@@ -9,7 +9,7 @@ def number(data: bytes, *, offset: int, limit: int, start: int = 0) -> tuple[byt
 
     The string (with its quotes, ASCII and UTF-8) holds `<number>\t<text>` for the lines `offset` (from 1) and at most
     `limit` on, joined by LF. `start` is where the text begins in `data`, behind a byte order mark. ValueError: offset
-    below 1, limit below 0, start outside the data. Takes room for the most the answer can be, touches and keeps what it is.
+    below 1, limit below 0, start outside the data. Room is taken for the most it can be, touched and kept what it is.
     """
 
 def utf8_of_utf16(data: bytes, *, big: bool, start: int = 0) -> bytes:

@@ -1,15 +1,47 @@
-"""The tool `read`."""
+"""The tool `read` (specification, section 3)."""
 
 from __future__ import annotations
 
+import binascii
+import functools
 import os
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
+import orjson
 from msgspec import Meta
 
-from toolserver.tools._arguments import Arguments
+from toolserver._fast.files import read_cached, read_whole
+from toolserver._fast.lines import number, utf8_of_utf16
+from toolserver.errors import BadArgument, ToolError
+from toolserver.tools._arguments import Arguments, Entry
 from toolserver.tools._paths import PathBase64, PathText, place_of
 from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.workspace.media import GIF, HEAD, WEBP, frame, image_mime, mime_of
+from toolserver.workspace.offload import with_descriptor, with_image
+from toolserver.workspace.paths import Place, Tree, failure
+from toolserver.workspace.scale import CannotFitError, fit
+
+MAX_FILE = 10_485_760
+"""Bytes of a text or an image."""
+MAX_IMAGES = 5_000_000
+"""Bytes of base64 of all images of one call."""
+MAX_PATHS = 50
+DEFAULT_LIMIT = 2000
+INLINE = 262_144
+"""Files up to this size are answered on the event loop if the page cache has them: a hop to a thread takes longer."""
+
+Offset = Annotated[int, Meta(ge=0, description="The first line to show, counted from 1; 0 means 1.")]
+Limit = Annotated[int, Meta(ge=0, description="How many lines to show at most.")]
+
+
+class ReadEntry(Entry, kw_only=True, frozen=True):
+    """One file of `paths` with a window of its own."""
+
+    path: PathText = None
+    path_b64: PathBase64 = None
+    offset: Offset = 1
+    limit: Limit = DEFAULT_LIMIT
 
 
 class ReadArguments(Arguments, kw_only=True, frozen=True):
@@ -17,23 +49,186 @@ class ReadArguments(Arguments, kw_only=True, frozen=True):
 
     path: PathText = None
     path_b64: PathBase64 = None
-    offset: Annotated[int, Meta(ge=0, description="First line, from 1.")] = 1
-    limit: Annotated[int, Meta(ge=0, description="How many lines.")] = 2000
+    paths: Annotated[
+        Annotated[list[str | ReadEntry], Meta(min_length=1, max_length=MAX_PATHS)] | None,
+        Meta(
+            description="Several files in one call, instead of `path`: 1 to 50, each a path, to which the `offset` and"
+            " `limit` of the call apply, or an object {path, offset, limit} with its own.",
+        ),
+    ] = None
+    offset: Offset = 1
+    limit: Limit = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file as far as it was read: the head alone of a binary one, else the whole."""
+
+    size: int
+    data: bytes
+    image: str | None
+    """The mime type of an image."""
+    binary: bool = False
+
+
+@dataclass(slots=True)
+class Budget:
+    """What the images of one call may still take, in bytes of base64."""
+
+    left: int = MAX_IMAGES
 
 
 async def run(call: Call, args: ReadArguments) -> Answer:
-    """Answer the lines of a file, each with its number."""
-    place = place_of(call.tree, args)
-    fd, _ = call.tree.open_regular(place)
-    with os.fdopen(fd, "rb") as file:
-        lines = file.read().decode(errors="replace").split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    first = max(args.offset, 1) - 1
-    window = lines[first : first + args.limit]
-    content = "\n".join(f"{number}\t{line.removesuffix(chr(13))}" for number, line in enumerate(window, first + 1))
-    truncated = first + len(window) < len(lines)
-    return {**place.shown(), "content": content, "total_lines": len(lines), "truncated": truncated}
+    """Answer one file, or `{files}` for `paths`."""
+    if args.paths is None:
+        return await _shown(call.tree, place_of(call.tree, args), args.offset, args.limit, Budget())
+    entries = [
+        ReadEntry(path=entry, offset=args.offset, limit=args.limit) if isinstance(entry, str) else entry
+        for entry in args.paths
+    ]
+    for index, entry in enumerate(entries):
+        if entry.path is None and entry.path_b64 is None:
+            raise BadArgument(f"paths[{index}].path is required: expected a string")
+    files: list[Answer] = []
+    budget = Budget()
+    for index, entry in enumerate(entries):
+        try:
+            place = place_of(call.tree, entry, f"paths[{index}].")
+            files.append(await _shown(call.tree, place, entry.offset, entry.limit, budget))
+        except ToolError as error:
+            given = {"path_b64": entry.path_b64} if entry.path is None else {}
+            files.append({"path": _as_given(entry), **given, "error": str(error)})
+    return {"files": files}
 
 
-TOOL = Tool("read", "Read a text file with line numbers, at most 2000 lines at once.", ReadArguments, run)
+def _as_given(entry: ReadEntry) -> str:
+    """Answer the path of an entry as it was written; that of a `path_b64` as far as it can be read."""
+    if entry.path is not None:
+        return entry.path.encode(errors="replace").decode()
+    try:
+        return binascii.a2b_base64((entry.path_b64 or "").encode()).decode(errors="replace")
+    except ValueError:
+        return ""
+
+
+# ------------------------------------------------------------------------------------------------------ one file
+
+
+async def _shown(tree: Tree, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
+    """Answer one file. Raises ToolError with the path."""
+    fd, status = tree.open_regular(place)
+    data = None
+    try:
+        if status.st_size <= INLINE:
+            data = read_cached(fd, status.st_size)
+    finally:
+        if data is not None:
+            os.close(fd)
+    if data is not None:
+        content = _content(place, status.st_size, data)
+        shown = _present(place, content, offset, limit, budget)
+    else:
+
+        def work() -> tuple[Content, Answer | None]:
+            content = _load(fd, place, status.st_size)
+            return content, _present(place, content, offset, limit, budget)
+
+        content, shown = await with_descriptor(fd, work)
+    return await _scaled(place, content, budget) if shown is None else shown
+
+
+def _load(fd: int, place: Place, size: int) -> Content:
+    """Read a file, waiting; of a binary one only the head."""
+    try:
+        head = os.pread(fd, HEAD, 0)
+        content = _content(place, size, head)
+        if content.binary:
+            return content
+        if size > MAX_FILE:
+            raise _too_large(place, size)
+        data = read_whole(fd, MAX_FILE + 1, size)
+        if len(data) > MAX_FILE:  # it grew meanwhile
+            raise _too_large(place, max(os.fstat(fd).st_size, len(data)))
+    except OSError as error:
+        raise failure(place.given, error) from error
+    return _content(place, len(data), data)
+
+
+def _too_large(place: Place, size: int) -> ToolError:
+    return ToolError(f"{place.given} has {size} bytes; read shows text and images of at most {MAX_FILE} bytes")
+
+
+def _content(place: Place, size: int, data: bytes) -> Content:
+    """Tell what a file is by its first bytes."""
+    image = image_mime(data)
+    binary = image is None and _utf16_order(data) is None and data.find(b"\0", 0, HEAD) >= 0
+    return Content(size, data, image, binary)
+
+
+def _utf16_order(data: bytes) -> str | None:
+    return {b"\xff\xfe": "little", b"\xfe\xff": "big"}.get(data[:2])
+
+
+def _present(place: Place, content: Content, offset: int, limit: int, budget: Budget) -> Answer | None:
+    """Answer the file in its form; None for an image that has to be made smaller first."""
+    if content.image is not None:
+        if 4 * ((len(content.data) + 2) // 3) > budget.left:
+            return None
+        image = _image(content.image, content.data, frame(content.data, content.image), budget)
+        return {**place.shown(), "size": content.size, "image": image}
+    if content.binary:
+        return _binary(place, content)
+    data = content.data
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    if (order := _utf16_order(data)) is not None:
+        data = utf8_of_utf16(data, big=order == "big", start=2)
+    text, total, truncated = number(data, offset=max(offset, 1), limit=limit, start=start)
+    return {**place.shown(), "content": orjson.Fragment(text), "total_lines": total, "truncated": truncated}
+
+
+def _image(mime: str, data: bytes, size: tuple[int, int] | None, budget: Budget) -> dict[str, Any]:
+    # base64 is JSON as it is: a fragment, so that it never becomes a Python string
+    text = b'"' + binascii.b2a_base64(data, newline=False) + b'"'
+    budget.left -= len(text) - 2
+    sides = {} if size is None else {"width": size[0], "height": size[1]}
+    return {"mime": mime, "data_b64": orjson.Fragment(text), **sides}
+
+
+def _binary(place: Place, content: Content, hint: str | None = None) -> Answer:
+    mime = content.image or mime_of(content.data, place.path.decode(errors="replace"))
+    told = {} if hint is None else {"hint": hint}
+    return {**place.shown(), "binary": True, "size": content.size, "mime": mime, **told}
+
+
+async def _scaled(place: Place, content: Content, budget: Budget) -> Answer:
+    """Answer an image that does not fit as it is: smaller, or in the binary form with a hint."""
+    assert content.image is not None
+    whole = f"The image takes {4 * ((content.size + 2) // 3)} bytes as base64"
+    room = f"one call's images take at most {MAX_IMAGES}, of which {budget.left} are left"
+    if content.image in (GIF, WEBP):
+        return _binary(place, content, f"{whole}; {room}, and only PNG and JPEG are made smaller.")
+    try:
+        fitted = await with_image(functools.partial(fit, content.data, content.image, budget.left // 4 * 3))
+    except CannotFitError as error:
+        return _binary(place, content, f"{whole}; {room}, and it was not made smaller: {error}.")
+    before = frame(content.data, content.image)
+    assert before is not None
+    return {
+        **place.shown(),
+        "size": content.size,
+        "image": _image(content.image, fitted.data, (fitted.width, fitted.height), budget),
+        "downscaled_from": {"width": before[0], "height": before[1]},
+    }
+
+
+DESCRIPTION = f"""\
+Read one file (`path`) or up to {MAX_PATHS} at once (`paths`). Text is {{path, content, total_lines, truncated}}: \
+each line is its number, a tab and the text. Lines `offset` (default 1) to `offset` + `limit` - 1 come (default \
+{DEFAULT_LIMIT} lines); `truncated` true means that lines remain: call again with a larger `offset`. A PNG, JPEG, GIF \
+or WebP image comes as {{path, size, image: {{mime, data_b64, width, height}}}}, all images of a call together at most \
+{MAX_IMAGES} bytes of base64 (a larger PNG or JPEG is made smaller and tells `downscaled_from`); any other binary \
+file comes as {{path, binary, size, mime}}. `paths` answers {{files}} in order, a file that fails as {{path, error}}. \
+Text and images over {MAX_FILE} bytes fail with their size; a directory fails: list it with `glob`. To find the lines \
+worth reading use `grep`; to change what was read use `edit`, without the line numbers."""
+
+TOOL = Tool("read", DESCRIPTION, ReadArguments, run)
