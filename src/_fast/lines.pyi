@@ -4,7 +4,7 @@ Lines end at LF and at nothing else; a final LF adds no line. In what comes out 
 U+FFFD stands for each maximal ill-formed part of UTF-8.
 """
 
-def number(data: bytes, *, offset: int, limit: int, start: int = 0) -> tuple[bytes, int, bool]:
+def number(data: bytes, offset: int, limit: int, *, start: int = 0) -> tuple[bytes, int, bool]:
     r"""Answer a window of lines as a JSON string, the number of all lines, and whether lines remain past the window.
 
     The string (with its quotes, ASCII and UTF-8) holds `<number>\t<text>` for the lines `offset` (from 1) and at most

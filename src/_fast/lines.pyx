@@ -63,7 +63,7 @@ cdef void find_window(const uint8_t* data, const uint8_t* end, size_t offset, si
     out.bound = found.size + (found.feeds + 1) * (4 + decimal(digits, offset + found.feeds)) + SLACK
 
 
-def number(bytes data not None, *, Py_ssize_t offset, Py_ssize_t limit, Py_ssize_t start=0):
+def number(bytes data not None, Py_ssize_t offset, Py_ssize_t limit, *, Py_ssize_t start=0):
     """See the stub."""
     cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
