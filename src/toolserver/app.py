@@ -32,6 +32,7 @@ class Application:
     services: Services
     activity: Activity
     token: TokenFile
+    calls: log.CallLog
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
@@ -39,7 +40,7 @@ class Application:
     def close(self) -> None:
         """Give back what the services hold; called last."""
         self.services.writer.close()
-        self.services.workspace.close()
+        self.calls.flush()
 
 
 def make_app(settings: Settings) -> Application:
@@ -49,10 +50,11 @@ def make_app(settings: Settings) -> Application:
     services = Services(workspace, Writer(workspace.root), fence)
     activity = Activity()
     token = TokenFile(_token_file(settings, workspace.root))
-    tools = ToolRoutes(TOOLS, services, log.CallLog(settings.log_level))
+    calls = log.CallLog(settings.log_level)
+    tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes([health(workspace), Route("/tools", tools.list)])
     gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
-    return Application(gate, services, activity, token)
+    return Application(gate, services, activity, token, calls)
 
 
 def _workspace(root: str) -> Workspace:

@@ -6,6 +6,7 @@ section 1). So a fault is logged as the kinds and places of its exceptions, with
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -91,14 +92,18 @@ def _kind(error: BaseException) -> str:
 
 
 class CallLog:
-    """Writes the line of a call: when, tool, tree, status, milliseconds, bytes of the answer's body."""
+    """Writes the line of a call: when, tool, tree, status, milliseconds, bytes of the answer's body.
 
-    __slots__ = ("_on", "_second", "_stamp")
+    Lines of the same turn of the event loop go out together, right after it.
+    """
+
+    __slots__ = ("_lines", "_on", "_second", "_stamp")
 
     def __init__(self, level: str) -> None:
         self._on = LEVELS.index(level) <= LEVELS.index("info")
         self._second = 0
         self._stamp = ""
+        self._lines: list[str] = []
 
     def write(self, tool: str, tree: object, status: int, started: float, size: int) -> None:
         """Write one line. `started` is of time.perf_counter; `tree` anything that a call may have for one."""
@@ -109,11 +114,22 @@ class CallLog:
         if now != self._second:
             self._second = now
             self._stamp = stamp(now)
-        line = (
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._lines.append(
             f'{{"at":"{self._stamp}","level":"info","tool":{_name(tool)},"tree":{_name(tree)},"status":{status},'
             f'"ms":{milliseconds:.2f},"bytes":{size}}}\n'
         )
-        emit(line.encode())
+
+    def flush(self) -> None:
+        """Write to stderr now; where nobody can take it (a closed pipe, a full one that may not wait) it is lost."""
+        view = memoryview("".join(self._lines).encode())
+        self._lines.clear()
+        while view:
+            try:
+                view = view[os.write(STDERR, view) :]
+            except OSError:
+                return
 
 
 def _name(name: object) -> str:
@@ -123,13 +139,3 @@ def _name(name: object) -> str:
     if name.isalnum() and name.isascii() and len(name) <= SHOWN:
         return f'"{name}"'
     return orjson.dumps(name[:SHOWN].encode(errors="replace").decode()).decode()
-
-
-def emit(line: bytes) -> None:
-    """Write to stderr at once; where nobody can take it (a closed pipe, a full one that may not wait) it is lost."""
-    view = memoryview(line)
-    while view:
-        try:
-            view = view[os.write(STDERR, view) :]
-        except OSError:
-            return

@@ -38,7 +38,6 @@ def tree(root: pathlib.Path, request: pytest.FixtureRequest, monkeypatch: pytest
     workspace = Workspace(str(root))
     with workspace.tree("main") as made:
         yield made
-    workspace.close()
 
 
 def content(tree: Tree, path: str) -> str:
@@ -82,7 +81,6 @@ def test_root_spellings(root: pathlib.Path, spelling: str, monkeypatch: pytest.M
                 assert content(tree, path) == "here"
             with pytest.raises(BadArgument, match="ws-other"):
                 tree.place(f"{root}-other/f")
-        workspace.close()
 
 
 @pytest.mark.parametrize("target", ["../ws/f", "{root}/f", "d/../../ws/f", "in"])

@@ -51,24 +51,28 @@ def decode_base64(text: str, field: str) -> bytes:
 class Tree:
     """A working directory: its name, its absolute root and a descriptor that every path is opened beneath.
 
-    Use it as a context manager for the time of one call; `fd` is closed at its end.
+    Use it as a context manager for the time of one call; `fd` is closed at its end, unless it belongs to `owner`.
     """
 
-    __slots__ = ("fd", "name", "root", "spellings")
+    __slots__ = ("_owner", "fd", "name", "root", "spellings")
 
-    def __init__(self, name: str, root: bytes, fd: int, spellings: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, name: str, root: bytes, fd: int, spellings: tuple[bytes, ...], owner: object | None = None
+    ) -> None:
         self.name = name
         self.root = root
         """Absolute, all links resolved."""
         self.fd = fd
         self.spellings = spellings
         """The absolute paths that mean the root, the resolved one first."""
+        self._owner = owner
 
     def __enter__(self) -> Tree:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
+        if self._owner is None:
+            os.close(self.fd)
 
     # ------------------------------------------------------------------------------------------------ text to place
 

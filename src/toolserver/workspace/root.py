@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 
-from toolserver._fast.paths import NO_SYMLINKS, collapse, open_beneath
+from toolserver._fast.paths import collapse
 from toolserver.errors import BadArgument
-from toolserver.workspace.paths import Tree
+from toolserver.workspace.paths import Tree, failure
 
 MAIN = "main"
 TREES = ".agents"
 _NAME = re.compile(r"[a-z0-9-]{1,32}")
+_NO_DIRECTORY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
+
+
+class RootDirectory:
+    """The descriptor of the root, closed when the last call that works in it is over."""
+
+    __slots__ = ("fd", "identity")
+
+    def __init__(self, root: bytes) -> None:
+        self.fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.identity = identity(os.fstat(self.fd))
+
+    def __del__(self) -> None:
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 class Workspace:
-    """The root that a server serves. Raises NotADirectoryError or FileNotFoundError where there is none."""
+    """The root that a server serves. Raises OSError where there is no such directory."""
 
     def __init__(self, given: str) -> None:
         self.root = os.path.realpath(os.fsencode(given), strict=True)
         """Absolute, all links resolved."""
         as_given = b"/" + (collapse(os.path.abspath(os.fsencode(given))) or b"")
         self.spellings = tuple(dict.fromkeys((self.root, as_given)))
-        self._fd = self._open_root()
+        self._directory = RootDirectory(self.root)
         self._served: set[str] = set()
-
-    def _open_root(self) -> int:
-        return os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def close(self) -> None:
-        os.close(self._fd)
 
     @property
     def trees(self) -> list[str]:
@@ -38,18 +52,27 @@ class Workspace:
 
     def tree(self, name: str) -> Tree:
         """Open a tree for one call. Raises BadArgument for a name that is not valid or has no directory."""
+        root = self._root()
         if name == MAIN:
-            if os.fstat(self._fd).st_nlink == 0:  # removed, and perhaps made anew since
-                os.close(self._fd)
-                self._fd = self._open_root()
-            return Tree(MAIN, self.root, os.dup(self._fd), self.spellings)
+            return Tree(MAIN, self.root, root.fd, self.spellings, root)
         if not _NAME.fullmatch(name):
             raise BadArgument(f"tree: expected a string of 1 to 32 of a-z, 0-9 and -, not {name[:64]!r}")
         below = f"{TREES}/{name}".encode()
         try:
-            fd = open_beneath(self._fd, below, os.O_PATH | os.O_DIRECTORY, resolve=NO_SYMLINKS)
+            fd = Tree(MAIN, self.root, root.fd, self.spellings, root).open_real(below, os.O_PATH | os.O_DIRECTORY)
         except OSError as error:
+            if error.errno not in _NO_DIRECTORY:
+                raise failure(name, error) from error
             raise BadArgument(f"tree: there is no working directory {name}") from error
         self._served.add(name)
-        roots = tuple(os.path.join(root, below) for root in self.spellings)
+        roots = tuple(os.path.join(spelling, below) for spelling in self.spellings)
         return Tree(name, roots[0], fd, roots)
+
+    def _root(self) -> RootDirectory:
+        """Answer the directory that stands at the root's path now: it may have been removed and made anew."""
+        try:
+            if identity(os.stat(self.root)) != self._directory.identity:
+                self._directory = RootDirectory(self.root)
+        except OSError as error:
+            raise BadArgument("tree: the workspace's directory is not there now") from error
+        return self._directory
