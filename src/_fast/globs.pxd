@@ -1,15 +1,15 @@
-"""The glob dialect (specification, section 5), compiled; read-only once made, to be asked from any number of threads."""
+"""The glob dialect (specification, section 5), compiled. Read-only once made; any number of threads may ask."""
 
+# One compiled pattern.
 cdef struct glob_t
-    # One compiled pattern.
 
+# 1 = the file `name` in the directory `dir_path`, relative to cwd (empty = cwd itself), matches. NULL matches all.
 cdef int glob_match(
     const glob_t* glob, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil
-    # 1 = the file `name` in the directory `dir_path`, relative to cwd (empty = cwd itself), matches. NULL matches all.
 
+# 0 = nothing below that directory, relative to cwd, can match, so a walk leaves it out. NULL: always 1.
 cdef int glob_may_match_below(const glob_t* glob, const char* dir_path, size_t dir_len) noexcept nogil
-    # 0 = nothing below that directory, relative to cwd, can match at any depth, so a walk leaves it out. NULL: always 1.
 
 cdef class Glob:
     # Owns a compiled pattern; `p` is never NULL and lives as long as the object.

@@ -200,7 +200,7 @@ cdef list _settle(list tokens):
                 continue
             if len(waiting) + len(settled) >= MAX_ALTERNATIVES:
                 raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} alternatives")
-            waiting.append(done + ([STAR] if not rest or rest[0] != SLASH else []) + rest[bool(rest and rest[0] == SLASH):])
+            waiting.append(done + (rest[1:] if rest and rest[0] == SLASH else [STAR, *rest]))
             done += [STAR, SLASH, DEEP]
             if rest and rest[0] not in (SLASH, DEEP):
                 done += [SLASH, STAR]

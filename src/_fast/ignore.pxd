@@ -5,52 +5,52 @@ tree's root, `/`-separated, without a slash at either end; the root itself is em
 named by the path of its directory and its own name.
 """
 
+# The rules that hold in one directory: those of its own files and a counted reference to those above.
 cdef struct rules_t
-    # The rules that hold in one directory: those of its own files and a counted reference to those above.
 
+# The weakest rules, of the tree's top: contents of the excludes file and of info/exclude, NULL = no such file.
+# The caller owns one reference. NULL = out of memory; without any rule an empty object, which any walk starts from.
 cdef rules_t* rules_base(
     const char* excludes, size_t n, const char* info_exclude, size_t m
 ) noexcept nogil
-    # The weakest rules, of the tree's top: contents of the excludes file and of info/exclude, NULL = no such file.
-    # The caller owns one reference. NULL = out of memory; without any rule an empty object, which any walk starts from.
 
+# The rules that hold in the directory `dir_path`: `parent`'s (not NULL, of an enclosing directory, not necessarily
+# the next; a reference is taken) and those of the contents of its `.gitignore` and `.ignore`, NULL = no such file.
+# The caller owns one reference to the answer, which is `parent` itself where neither file holds a rule. NULL = out
+# of memory. Contents are copied as far as needed.
+# Only regular files of the work tree hold rules: open them with O_NOFOLLOW | O_NONBLOCK and look at the kind.
 cdef rules_t* rules_push(
     rules_t* parent, const char* dir_path, size_t dir_len,
     const char* gitignore, size_t n, const char* dotignore, size_t m
 ) noexcept nogil
-    # The rules that hold in the directory `dir_path`: `parent`'s (not NULL, of an enclosing directory, not necessarily
-    # the next; a reference is taken) and those of the contents of its `.gitignore` and `.ignore`, NULL = no such file.
-    # The caller owns one reference to the answer, which is `parent` itself where neither file holds a rule. NULL = out
-    # of memory. Contents are copied as far as needed.
-    # Only regular files of the work tree hold rules: open them with O_NOFOLLOW | O_NONBLOCK and look at the kind.
 
+# Takes one more reference, from any thread.
 cdef void rules_retain(rules_t* rules) noexcept nogil
-    # Takes one more reference, from any thread.
 
+# Gives one reference back, from any thread; the last one frees. NULL is allowed.
 cdef void rules_release(rules_t* rules) noexcept nogil
-    # Gives one reference back, from any thread; the last one frees. NULL is allowed.
 
+# 1 = the entry is ignored by the last rule that fits it, 0 = it is not: no rule fits or that one begins with `!`.
+# `rules` are those of the directory `dir_path` (from rules_push with that path or one above it). A link is no
+# directory. What lies below an ignored directory is ignored as a whole and must not be asked. `.git` is no special
+# name here.
 cdef int rules_ignored(
     const rules_t* rules, const char* dir_path, size_t dir_len, const char* name, size_t name_len, int is_dir
 ) noexcept nogil
-    # 1 = the entry is ignored by the last rule that fits it, 0 = it is not: no rule fits or that one begins with `!`.
-    # `rules` are those of the directory `dir_path` (from rules_push with that path or one above it). A link is no
-    # directory. What lies below an ignored directory is ignored as a whole and must not be asked. `.git` is no special
-    # name here.
 
+# The paths of files and links in an index, sorted.
 cdef struct tracked_t
-    # The paths of files and links in an index, sorted.
 
+# 1 = that very path is in the index as a file or link. NULL = an empty index.
 cdef int tracked_file(
     const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil
-    # 1 = that very path is in the index as a file or link. NULL = an empty index.
 
+# 1 = something below that directory is in the index, so a walk enters it though it is ignored. An empty name means
+# the directory itself. NULL = an empty index.
 cdef int tracked_below(
     const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil
-    # 1 = something below that directory is in the index, so a walk enters it though it is ignored. An empty name means
-    # the directory itself. NULL = an empty index.
 
 cdef class Rules:
     # Owns one reference; `p` is never NULL and lives as long as the object.

@@ -354,7 +354,7 @@ cdef inline int _ask(
     const wild_t* w, size_t base, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
     uint64_t hash, int is_dir
 ) noexcept nogil:
-    """Ask one file's rules, which are relative to the directory of `base` bytes; the flags of the one that fits, or -1."""
+    """Ask one file's rules, relative to the directory of `base` bytes; the flags of the one that fits, or -1."""
     cdef size_t skip = 0
     if base:
         skip = base + 1 if dir_len > base else dir_len
@@ -585,7 +585,7 @@ cdef int _read_index(index_t* x, const uint8_t* data, size_t n, size_t hash_size
 
 
 cdef const uint8_t* _link(const uint8_t* data, size_t n, size_t at, size_t hash_size, size_t* size) noexcept nogil:
-    """Find the extension that makes an index a split one; NULL = it is whole. `size` = BROKEN's complement, 0, if bad."""
+    """Find the extension that makes an index a split one; NULL = it is whole, or broken, where `size` is 0."""
     cdef uint32_t length
     n -= hash_size
     size[0] = 1
@@ -603,7 +603,7 @@ cdef const uint8_t* _link(const uint8_t* data, size_t n, size_t at, size_t hash_
 
 cdef int _bits(const uint8_t* p, size_t n, size_t* used, uint8_t* marks, size_t count) noexcept nogil:
     """Set the marks of an EWAH bitmap (one byte a bit, `count` of them); `used` becomes the bitmap's bytes."""
-    cdef size_t words, i = 0, at = 0, end, k
+    cdef size_t words, i = 0, at = 0, end, _k
     cdef uint64_t word, run, literals, bits
     if n < 12:
         return BROKEN
@@ -629,7 +629,7 @@ cdef int _bits(const uint8_t* p, size_t n, size_t* used, uint8_t* marks, size_t 
             at += run
         if literals > words - i:
             return BROKEN
-        for k in range(literals):
+        for _k in range(literals):
             bits = _be64(p + i * 8)
             i += 1
             while bits:

@@ -12,45 +12,58 @@ cdef enum:
 
 cdef struct wild_t      # a set of patterns, opaque
 
+# An empty set; NULL = out of memory. The caller frees it with wild_free. With `utf8`, `?` and classes stand for one
+# character (a byte that belongs to none counts as one), else for one byte.
 cdef wild_t* wild_new(bint utf8) noexcept nogil
-    # An empty set; NULL = out of memory. The caller frees it with wild_free. With `utf8`, `?` and classes stand for one
-    # character (a byte that belongs to none counts as one), else for one byte.
 
+# Frees a set and all it holds; NULL is allowed.
 cdef void wild_free(wild_t* w) noexcept nogil
-    # Frees a set and all it holds; NULL is allowed.
 
 # Pieces of the pattern under construction. Out of memory is remembered and told by wild_freeze.
+
+# One literal byte, never a slash.
 cdef void wild_byte(wild_t* w, uint8_t byte) noexcept nogil
-    # One literal byte, never a slash.
+
+# `?`: one character or byte.
 cdef void wild_any(wild_t* w) noexcept nogil
-    # `?`: one character or byte.
+
+# `*`: any text within one component.
 cdef void wild_star(wild_t* w) noexcept nogil
-    # `*`: any text within one component.
+
+# Begins a class, empty so far.
 cdef void wild_class(wild_t* w, bint negated) noexcept nogil
-    # Begins a class, empty so far.
+
+# Adds a range of bytes or code points, ends included, to the class begun last.
 cdef void wild_range(wild_t* w, uint32_t low, uint32_t high) noexcept nogil
-    # Adds a range of bytes or code points, ends included, to the class begun last.
+
+# Ends a component. An empty one makes the pattern match nothing.
 cdef void wild_slash(wild_t* w) noexcept nogil
-    # Ends a component. An empty one makes the pattern match nothing.
+
+# `**` as a whole component together with its slash: any number of directories, also none. At the end: all below.
 cdef void wild_deep(wild_t* w) noexcept nogil
-    # `**` as a whole component together with its slash: any number of directories, also none. At the end: all below.
+
+# 1 = the component under construction has no piece yet.
 cdef bint wild_at_start(const wild_t* w) noexcept nogil
-    # 1 = the component under construction has no piece yet.
+
+# Forgets the pattern under construction.
 cdef void wild_drop(wild_t* w) noexcept nogil
-    # Forgets the pattern under construction.
+
+# Adds the pattern to the set, behind those before; one that can match nothing is dropped.
 cdef void wild_finish(wild_t* w, uint8_t flags) noexcept nogil
-    # Adds the pattern to the set, behind those before; one that can match nothing is dropped.
 
+# Makes the set ready to be asked. 0, or -1 = out of memory, now or in a piece before.
 cdef int wild_freeze(wild_t* w) noexcept nogil
-    # Makes the set ready to be asked. 0, or -1 = out of memory, now or in a piece before.
-cdef uint32_t wild_count(const wild_t* w) noexcept nogil
-    # The number of patterns in the set.
 
+# The number of patterns in the set.
+cdef uint32_t wild_count(const wild_t* w) noexcept nogil
+
+# The hash that wild_last wants, so that many sets can be asked about one name.
 cdef uint64_t wild_hash(const char* name, size_t n) noexcept nogil
-    # The hash that wild_last wants, so that many sets can be asked about one name.
+
+# The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation.
 cdef int wild_last(
     const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len, uint64_t hash, bint is_dir
 ) noexcept nogil
-    # The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation.
+
+# 0 = no pattern fits anything below that directory.
 cdef bint wild_below(const wild_t* w, const char* dir_path, size_t dir_len) noexcept nogil
-    # 0 = no pattern fits anything below that directory.
