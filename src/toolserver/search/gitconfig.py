@@ -193,7 +193,7 @@ def last(entries: Sequence[Entry], section: bytes, key: bytes) -> Entry | None:
 
 def is_true(value: bytes | None) -> bool:
     """Read a value as git reads a boolean; a variable without `=` is true."""
-    return value is None or value.lower() in (b"true", b"yes", b"on") or bool(value.strip(b"0 ")) and value.isdigit()
+    return value is None or value.lower() in (b"true", b"yes", b"on") or (bool(value.strip(b"0 ")) and value.isdigit())
 
 
 def collect(files: list[bytes], read: Read, facts: Callable[[], Facts], home: bytes | None) -> list[Entry]:
