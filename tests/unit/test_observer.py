@@ -14,6 +14,7 @@ import pytest
 from toolserver._fast import inotify
 from toolserver._fast.ignore import BaseRules, Tracked
 from toolserver.watches import observer
+from toolserver.watches.interest import Interest
 from toolserver.watches.observer import Change, Observer
 
 Start = Callable[..., Observer]
@@ -27,7 +28,7 @@ def start(tmp_path: pathlib.Path) -> Iterator[Start]:
     def begin(*targets: str, hidden_top: frozenset[bytes] = frozenset()) -> Observer:
         root = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
         wanted = [os.fsencode(target) for target in targets or ("",)]
-        made.append(Observer(root, wanted, BaseRules(), Tracked(), hidden_top))
+        made.append(Observer(root, Interest(wanted, BaseRules(), Tracked(), hidden_top)))
         made[-1].start()
         return made[-1]
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from toolserver._fast import inotify
-from toolserver._fast.ignore import Rules, Tracked
+from toolserver._fast.ignore import Rules
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
-from toolserver.watches.events import is_temporary
+from toolserver.watches.interest import EVERYTHING, Interest, Want, rules_in
 
 MASK = (
     inotify.CREATE
@@ -35,23 +34,12 @@ AT_ONCE = 4096
 """Changes that one `collect` answers before it gives its caller a turn."""
 CLOCK_STEP_NS = 20_000_000
 """How coarse the clock is that stamps files, with a margin; the kernel's tick is 1 to 10 ms."""
-NEVER = {b".kd"}
-NOT_UNNAMED = {b".git"}
-
 Change = tuple[bytes, str]
 """A root-relative path, and create, modify or remove."""
 
 
 class WatchLimit(Exception):
     """The kernel allows no further watches: `fs.inotify.max_user_watches` (or `max_user_instances`) is used up."""
-
-
-@dataclass(slots=True)
-class Want:
-    """What is asked for at one place: everything below it (`all`), and places below that were named."""
-
-    all: bool = False
-    names: dict[bytes, Want] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -72,23 +60,11 @@ class Node:
 
 
 class Observer:
-    """Observes `targets` (root-relative, link-free) of the tree that `root` is open on; it closes `root` at its end.
+    """Observes what `interest` is in, of the tree that `root` is open on; it closes `root` at its end."""
 
-    `base` and `tracked` are the ignore rules of the tree's top and its index; `hidden_top` names entries of the root
-    that are not looked into unless named.
-    """
-
-    def __init__(
-        self, root: int, targets: Iterable[bytes], base: Rules, tracked: Tracked, hidden_top: frozenset[bytes]
-    ) -> None:
+    def __init__(self, root: int, interest: Interest) -> None:
         self._root = root
-        self._base, self._tracked, self._hidden_top = base, tracked, hidden_top
-        self._want = Want()
-        for target in targets:
-            want = self._want
-            for name in target.split(b"/") if target else ():
-                want = want.names.setdefault(name, Want())
-            want.all = True
+        self._interest = interest
         self._nodes: dict[int, Node] = {}
         self._top: Node | None = None
         self._drained_ns = 0
@@ -116,7 +92,7 @@ class Observer:
     def start(self) -> None:
         """Begin to observe. What changes after this returns is told. Raises WatchLimit and OSError."""
         self._drained_ns = time.time_ns()
-        self._top = self._enter(b"", self._want, self._base)
+        self._top = self._enter(b"", self._interest.top, self._interest.base)
         if self._top is None:
             raise FileNotFoundError(errno.ENOENT, "the working directory is gone")
         self._look([self._top], None)
@@ -215,30 +191,11 @@ class Observer:
 
     def _wanted(self, node: Node, name: bytes, is_dir: bool) -> Want | None:
         """Answer what is wanted of an entry; None: it raises nothing."""
-        named = node.want.names.get(name)
-        if name in NEVER and is_dir:
-            return None
-        if not node.want.all:
-            return named
-        if is_dir:
-            if self._hidden(node, name):
-                return named
-        elif is_temporary(os.fsdecode(name)):
-            return named
-        return Want(True, named.names) if named else Want(True)
-
-    def _hidden(self, node: Node, name: bytes) -> bool:
-        if name in NOT_UNNAMED or (not node.path and name in self._hidden_top):
-            return True
-        return self._ignored(node, name)
-
-    def _ignored(self, node: Node, name: bytes) -> bool:
-        rules = node.rules
-        return rules is not None and rules.ignored(node.path, name, True) and not self._tracked.below(node.path, name)
+        return self._interest.below(node.want, node.rules, node.path, name, is_dir)
 
     def _rules_below(self, node: Node, name: bytes) -> Rules | None:
         """Answer the rules above a directory's own; None below an ignored one, where no rule holds."""
-        return None if self._ignored(node, name) else node.rules
+        return None if self._interest.ignored(node.rules, node.path, name) else node.rules
 
     def _enter(self, path: bytes, want: Want, rules: Rules | None) -> Node | None:
         """Put a watch on a directory and answer its node, not yet looked into; None where it cannot be opened (now)."""
@@ -255,8 +212,7 @@ class Observer:
                 if error.errno != errno.ENOSPC:
                     return None
                 self._full = True
-            if rules is not None:
-                rules = rules.push(path, _small_file(fd, b".gitignore"), _small_file(fd, b".ignore"))
+            rules = rules_in(rules, path, fd)
         finally:
             os.close(fd)
         node = Node(path, wd, (status.st_dev, status.st_ino), want, rules)
@@ -342,7 +298,7 @@ class Observer:
             at = todo.pop()
             for name in list(at.dirs):
                 if self._wanted(at, name, True) is None:
-                    self._drop(at, name, Want(True), None)
+                    self._drop(at, name, EVERYTHING, None)
             for below in at.dirs.values():
                 again = self._enter(below.path, below.want, self._rules_below(at, os.path.basename(below.path)))
                 if again is not None:
@@ -355,7 +311,7 @@ class Observer:
     def _above(self, node: Node) -> Rules | None:
         """Answer the rules that hold in a directory before its own files: its parent's, the base at the top."""
         if not node.path or self._top is None:
-            return self._base
+            return self._interest.base
         at = self._top
         *above, last = node.path.split(b"/")
         for name in above:
@@ -376,7 +332,7 @@ class Observer:
             node = todo.pop()
             found = dict(self._entries(node.path))
             for name in [one for one in node.files if found.get(one) is not False]:
-                self._gone(node, name, Want(True), out)
+                self._gone(node, name, EVERYTHING, out)
             for name in [one for one in node.dirs if not found.get(one)]:
                 self._drop(node, name, node.dirs[name].want, out)
             for name, is_dir in found.items():
@@ -394,17 +350,3 @@ class Observer:
                         out.append((node.child(name), "modify"))
                 else:
                     self._new_file(node, name, False, want, out)
-
-
-def _small_file(directory: int, name: bytes, most: int = 1 << 20) -> bytes | None:
-    """Answer the contents of a rule file; None where it is no regular file or larger than any real one."""
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    except OSError:
-        return None
-    with open(fd, "rb") as file:
-        try:
-            data = file.read(most + 1)
-        except OSError:
-            return None
-    return data if len(data) <= most else None
