@@ -22,25 +22,24 @@ PAUSE_MS = 500
 """Milliseconds between two looks."""
 KINDS = {Seen.added: "create", Seen.modified: "modify", Seen.deleted: "remove"}
 
-_UNREPORTED = {
-    0x6969,  # NFS
-    0xFF534D42,  # CIFS
-    0xFE534D42,  # SMB2
-    0x01021997,  # 9p
-    0x65735546,  # FUSE, virtiofs
-    0x00C36400,  # Ceph
-    0x5346414F,  # AFS
-    0x6B414653,  # kAFS
-    0x47504653,  # GPFS
-    0x0BD00BD0,  # Lustre
-    0x19830326,  # FhGFS, BeeGFS
-}
-"""Magic numbers (statfs(2)) of file systems that do not report what other machines change."""
+_UNREPORTED = frozenset("nfs nfs4 cifs smb3 smbfs 9p virtiofs ceph afs lustre beegfs gpfs ocfs2 gfs2".split())
+"""Types of file systems that do not report what other machines change; FUSE (`fuse`, `fuse.*`) beside them."""
 
 
-def reports(file_system: int) -> bool:
-    """Tell whether a file system of this magic number reports every change to inotify."""
-    return file_system & 0xFFFFFFFF not in _UNREPORTED
+def reports(directory: int) -> bool:
+    """Tell whether the file system of an open directory reports every change to inotify.
+
+    It is looked up by its device in mountinfo (proc(5)); one that is not found there, as btrfs shows, does.
+    """
+    device = os.fstat(directory).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            before, _, after = line.partition(" - ")
+            if before.split()[2] == wanted:
+                kind = after.split()[0]
+                return kind not in _UNREPORTED and kind.partition(".")[0] != "fuse"
+    return True
 
 
 class Poller:
