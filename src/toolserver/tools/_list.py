@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolserver.tools import read, write
+from toolserver.tools import edit, read, write
 from toolserver.tools._tool import Tool
 
-TOOLS: tuple[Tool[Any], ...] = (read.TOOL, write.TOOL)
+TOOLS: tuple[Tool[Any], ...] = (read.TOOL, write.TOOL, edit.TOOL)

@@ -32,7 +32,7 @@ async def run(call: Call, args: WriteArguments) -> Answer:
     place = place_of(call.tree, args)
     content = _content(args)
     if len(content) > FILE_LIMIT:
-        raise ToolError(f"{place.given}: {len(content)} bytes are more than the {FILE_LIMIT} that one file may have")
+        raise ToolError(f"{place.given}: {len(content)} bytes, more than the {FILE_LIMIT} that a file may have")
 
     def work(batch: Batch) -> bool:
         file = batch.look(place)

@@ -84,6 +84,11 @@ class File:
         return self.staged is not None or (self.on_disk and not self._removed)
 
     @property
+    def limit(self) -> int:
+        """The most bytes the file may have."""
+        return self._batch.limit
+
+    @property
     def is_directory(self) -> bool:
         """Whether a directory stands there on disk."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
@@ -121,9 +126,11 @@ class File:
 
     def check_size(self, size: int) -> None:
         """Raise ToolError with the size where it is over the limit of one file."""
-        limit = self._batch.limit
-        if size > limit:
-            raise ToolError(f"{self.place.given}: {size} bytes are more than the {limit} that one file may have")
+        if size > self.limit:
+            raise self.too_large(size)
+
+    def too_large(self, size: int, before: str = "") -> ToolError:
+        return ToolError(f"{before}{self.place.given}: {size} bytes, more than the {self.limit} that a file may have")
 
     # ------------------------------------------------------------------------------------------------------- content
 

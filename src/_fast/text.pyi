@@ -1,0 +1,23 @@
+"""Finding and replacing byte strings, without the GIL and without decoding."""
+
+def occurrences(data: bytes, old: bytes, most: int) -> tuple[int, list[int]]:
+    """Count the non-overlapping occurrences of `old` from the left; answer with the offsets of the first `most`.
+
+    ValueError: `old` is empty, `most` not in 0 to 64.
+    """
+
+def replace_all(data: bytes, old: bytes, new: bytes, count: int) -> bytes:
+    """Answer `data` with its first `count` occurrences of `old` replaced. `count` is what `occurrences` counted.
+
+    ValueError: `old` is empty, or there are fewer. MemoryError, OverflowError: the caller bounds the answer's size.
+    """
+
+def all_crlf(data: bytes) -> bool:
+    """Answer whether there is a line end and a CR stands before every LF."""
+
+def nearly(data: bytes, old: bytes, most: int) -> list[tuple[int, int]]:
+    """Find where `old` stands when every run of white space counts as one blank, and the text's start and end too.
+
+    Answers at most `most` (to 64) pairs: the offset of the first character that is no white space, and the offset
+    behind the last one. Empty where `old` is all white space. White space: blank, tab, LF, VT, FF, CR. MemoryError.
+    """
