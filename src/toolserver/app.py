@@ -11,8 +11,12 @@ from starlette.routing import Route
 from toolserver import log
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
+from toolserver.http.streams import process_streams
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
+from toolserver.processes.environment import environment
+from toolserver.processes.launch import Launcher
+from toolserver.processes.table import ProcessTable
 from toolserver.settings import Settings, StartError
 from toolserver.tools._list import TOOLS
 from toolserver.tools._tool import Fence, Services
@@ -36,6 +40,7 @@ class Application:
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
+        await self.services.processes.stop()
 
     def close(self) -> None:
         """Give back what the services hold; called last."""
@@ -47,12 +52,13 @@ def make_app(settings: Settings) -> Application:
     """Compose the application for one workspace. Raises StartError."""
     workspace = _workspace(settings.root)
     fence = _fence(settings)
-    services = Services(workspace, Writer(workspace.root), fence)
     activity = Activity()
     token = TokenFile(_token_file(settings, workspace.root))
     calls = log.CallLog(settings.log_level)
+    launcher = Launcher(lambda: environment([token.read()]))
+    services = Services(workspace, Writer(workspace.root), ProcessTable(launcher, activity), fence)
     tools = ToolRoutes(TOOLS, services, calls)
-    routes = Routes([health(workspace), Route("/tools", tools.list)])
+    routes = Routes([health(workspace), Route("/tools", tools.list), *process_streams(services)])
     gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
     return Application(gate, services, activity, token, calls)
 

@@ -115,6 +115,7 @@ class Server(uvicorn.Server):
             http=Protocol,
             ws=WebSocketsSansIOProtocol,
             ws_max_size=1024 * 1024,
+            ws_per_message_deflate=False,  # packing a frame of 64 KiB would hold up everybody else for a millisecond
             lifespan="off",
             log_config=None,
             access_log=False,

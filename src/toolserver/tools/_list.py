@@ -2,7 +2,29 @@
 
 from typing import Any
 
-from toolserver.tools import edit, read, write
+from toolserver.tools import (
+    edit,
+    process_close_stdin,
+    process_kill,
+    process_list,
+    process_output,
+    process_wait,
+    process_write,
+    read,
+    write,
+)
+from toolserver.tools import exec as exec_tool
 from toolserver.tools._tool import Tool
 
-TOOLS: tuple[Tool[Any], ...] = (read.TOOL, write.TOOL, edit.TOOL)
+TOOLS: tuple[Tool[Any], ...] = (
+    read.TOOL,
+    write.TOOL,
+    edit.TOOL,
+    exec_tool.TOOL,
+    process_list.TOOL,
+    process_output.TOOL,
+    process_write.TOOL,
+    process_close_stdin.TOOL,
+    process_wait.TOOL,
+    process_kill.TOOL,
+)

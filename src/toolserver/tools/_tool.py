@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from toolserver.processes.table import ProcessTable
 from toolserver.tools._arguments import Arguments
 from toolserver.tools._client import Client
 from toolserver.workspace.paths import Tree
@@ -31,6 +32,7 @@ class Services:
 
     workspace: Workspace
     writer: Writer
+    processes: ProcessTable
     fence: Fence = Fence()
 
 

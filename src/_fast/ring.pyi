@@ -1,0 +1,43 @@
+"""A byte ring with absolute offsets: the newest bytes of a stream, filled straight from a descriptor."""
+
+class Ring:
+    """Keeps the last `limit` bytes that were put into it; every byte has its offset from the first one ever.
+
+    Memory is taken on demand, up to the limit and 64 KiB that a read needs. Any number of readers slice by offset.
+    One thread at a time fills it (RuntimeError otherwise); others may slice meanwhile.
+    """
+
+    def __init__(self, limit: int) -> None: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def start(self) -> int:
+        """The offset of the oldest byte that is held."""
+    @property
+    def total(self) -> int:
+        """How many bytes were ever put in: the offset after the newest."""
+    @property
+    def allocated(self) -> int:
+        """Bytes of memory taken."""
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Put bytes in."""
+    def read_from(self, fd: int, most: int = 65536) -> int:
+        """Read once from a descriptor, at most 64 KiB; answer how many bytes came.
+
+        0: the end, a terminal without users too. -1: nothing there yet (the descriptor must not block). OSError else.
+        """
+    def slice(self, since: int, until: int) -> bytes:
+        """Answer what is held of the bytes from `since` to before `until`."""
+    def boundary(self, until: int) -> int:
+        """Answer the last offset up to `until` (or `total`) with no unfinished UTF-8 character before it.
+
+        That is at most 3 bytes earlier. Ill-formed bytes are not unfinished: they belong to what is before.
+        """
+    def after_lines(self, lines: int) -> int:
+        """Answer the offset after the first `lines` lines held, their ends included; `total` if there are fewer."""
+    def last_lines(self, lines: int) -> int:
+        """Answer the offset where the last `lines` lines begin; `start` if no more are held. A last LF ends a line."""
+    def shrink(self) -> None:
+        """Give back memory that nothing was put into."""
+    def release(self) -> None:
+        """Give back all memory; every byte counts as dropped."""

@@ -1,0 +1,158 @@
+"""Streams: what a process prints, as it comes, through a WebSocket or as NDJSON (specification, section 12)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from toolserver.errors import BadArgument, ToolError
+from toolserver.http.answers import error_body, send_json
+from toolserver.processes.process import Process
+from toolserver.tools._tool import Services
+from toolserver.workspace.root import MAIN
+
+GOING_AWAY = 1001
+NORMAL = 1000
+LARGEST = 2**63 - 1
+_OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+class Source(Protocol):
+    """Where frames come from, one JSON object each."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended because the server stops."""
+
+    async def next(self) -> bytes | None:
+        """Wait for the next frame; None at the end."""
+
+    def stop(self) -> None:
+        """End it; `next` answers None from now on."""
+
+
+class Missing(Exception):
+    """There is nothing to stream under this id. The text is the answer's body."""
+
+
+Open = Callable[[HTTPConnection], tuple[Source, Callable[[], None]]]
+"""Opens a source for a request and answers it with how it is given back; raises Missing or ToolError."""
+
+
+def process_streams(services: Services) -> list[Route | WebSocketRoute]:
+    """Make the routes of process streams."""
+
+    def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
+        process = _process(services, request)
+        reader = process.read(offset(request, "since"), offset(request, "since_err"))
+        return reader, lambda: process.feed.close(reader)
+
+    return [
+        WebSocketRoute("/stream/process/{id}", Socket(begin)),
+        Route("/stream/process/{id}/lines", Lines(begin)),
+    ]
+
+
+def _process(services: Services, request: HTTPConnection) -> Process:
+    tree = request.query_params.get("tree", MAIN)
+    with services.workspace.tree(tree):
+        process = services.processes.find(tree, request.path_params["id"])
+    if process is None:
+        raise Missing(f"no process {request.path_params['id']}")
+    return process
+
+
+def offset(request: HTTPConnection, name: str) -> int:
+    """Answer an offset of the query, 0 when it is not given; BadArgument for anything else than a number."""
+    text = request.query_params.get(name, "0")
+    if not _OFFSET.fullmatch(text) or int(text) > LARGEST:
+        raise BadArgument(f"{name}: expected an integer of at least 0, not {text[:40]!r}")
+    return int(text)
+
+
+async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer why there is no stream, a handshake too."""
+    if isinstance(error, ToolError):
+        await send_json(scope, send, error.status, error_body(str(error)))
+    else:
+        await PlainTextResponse(str(error), 404)(scope, receive, send)
+
+
+async def _relay(source: Source, send: Callable[[bytes], Awaitable[None]], receive: Receive) -> bool:
+    """Send frame after frame to the end; False when the reader left before."""
+    left = False
+
+    async def watch() -> None:
+        nonlocal left
+        while (await receive())["type"] not in ("websocket.disconnect", "http.disconnect"):
+            pass  # what a reader says means nothing here
+        left = True
+        source.stop()
+
+    watching = asyncio.create_task(watch())
+    try:
+        while (frame := await source.next()) is not None:
+            await send(frame)
+    except OSError:  # how uvicorn tells a send after the disconnect
+        return False
+    finally:
+        watching.cancel()
+    return not left
+
+
+class Socket:
+    """One JSON object per text frame of a WebSocket."""
+
+    def __init__(self, begin: Open) -> None:
+        self._begin = begin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # the handshake
+        try:
+            source, give_back = self._begin(HTTPConnection(scope))
+        except (Missing, ToolError) as error:
+            await _refuse(error, scope, receive, send)
+            return
+
+        async def one(frame: bytes) -> None:
+            await send({"type": "websocket.send", "text": frame.decode()})
+
+        try:
+            await send({"type": "websocket.accept"})
+            if await _relay(source, one, receive):
+                await send({"type": "websocket.close", "code": GOING_AWAY if source.stopped else NORMAL})
+        finally:
+            give_back()
+
+
+class Lines:
+    """One JSON object a line, `application/x-ndjson`."""
+
+    def __init__(self, begin: Open) -> None:
+        self._begin = begin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            source, give_back = self._begin(HTTPConnection(scope))
+        except (Missing, ToolError) as error:
+            await _refuse(error, scope, receive, send)
+            return
+
+        async def one(frame: bytes) -> None:
+            await send({"type": "http.response.body", "body": frame + b"\n", "more_body": True})
+
+        try:
+            headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+            if await _relay(source, one, receive):
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            give_back()

@@ -1,0 +1,268 @@
+"""From a command to a running child: the environment, the program that is really executed, its descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from toolserver._fast.spawn import spawn
+from toolserver.errors import BadArgument, ToolError
+from toolserver.processes.command import Command, Terminal
+from toolserver.processes.group import members
+
+SCRIPT_FD = 9
+"""Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The directory a command starts in: the tree's name and root, `cwd` link-free and relative to it, open as `fd`."""
+
+    tree: str
+    root: bytes
+    cwd: bytes
+    fd: int
+
+    @property
+    def path(self) -> bytes:
+        """The absolute path of the directory."""
+        return os.path.join(self.root, self.cwd) if self.cwd else self.root
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is executed: its name is `argv[0]`, looked for on the PATH of `env`; `passed` are (here, there) numbers."""
+
+    argv: tuple[bytes, ...]
+    env: Mapping[bytes, bytes]
+    passed: tuple[tuple[int, int], ...] = ()
+
+
+class Child:
+    """A child process and its group. After the exit its holder calls `reap` once; until then its pid is its own."""
+
+    __slots__ = ("pid", "pidfd")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+
+    def terminate(self) -> None:
+        """Send TERM to the whole group, as far as we may."""
+        with contextlib.suppress(PermissionError):
+            os.killpg(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send KILL to the whole group, as far as we may."""
+        with contextlib.suppress(PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def status(self) -> int:
+        """Answer the exit code of an exited child, 128 + N after signal N. It stays a zombie, and its group its own."""
+        found = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
+        assert found is not None
+        return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
+
+    def members(self) -> list[int]:
+        """Answer who else lives in the group. Reads /proc: call it in a thread."""
+        return members(self.pid)
+
+    def reap(self) -> None:
+        """Take the exited child out of the process table."""
+        os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED)
+        os.close(self.pidfd)
+
+
+class Launcher:
+    """Starts commands as they are. A capsule overrides `wrap`, and `child` where its processes end in another way."""
+
+    def __init__(self, environment: Callable[[], dict[bytes, bytes]]) -> None:
+        self._environment = environment
+        self._null = high(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def close(self) -> None:
+        os.close(self._null)
+
+    def wrap(self, program: Program, command: Command, where: Where) -> Program:
+        """Answer what is executed in place of `program`."""
+        return program
+
+    def child(self, pid: int) -> Child:
+        return Child(pid)
+
+    def start(self, command: Command, where: Where, *, takes_input: bool) -> tuple[Child, Ends]:
+        """Run a command and answer it with our ends of its streams.
+
+        It blocks for the time of one exec, about 0.1 ms. BadArgument: longer than the kernel takes; ToolError: it
+        cannot be executed. Nothing runs then. Call it in the main thread: a child may be told to end with its thread.
+        """
+        ends = Ends()
+        script = -1
+        try:
+            if isinstance(command.cmd, str):
+                script = _script(command.cmd)
+                shell = (b"sh", b"-c", b". /dev/fd/%d" % SCRIPT_FD)
+                program = Program(shell, self._variables(command, where), ((script, SCRIPT_FD),))
+            else:
+                program = Program(tuple(map(os.fsencode, command.cmd)), self._variables(command, where))
+            program = self.wrap(program, command, where)
+            tty = ends.open(self._null, command.terminal, takes_input)
+            return self._run(program, where, ends, tty), ends
+        except OSError as error:
+            ends.close()
+            raise ToolError(f"{command.shown[:200]}: {(error.strerror or 'cannot be started').lower()}") from error
+        except BaseException:
+            ends.close()
+            raise
+        finally:
+            ends.close_theirs()
+            if script >= 0:
+                os.close(script)
+
+    def _variables(self, command: Command, where: Where) -> dict[bytes, bytes]:
+        env = self._environment()
+        env[b"PWD"] = where.path
+        if command.terminal is not None:
+            env |= {b"PAGER": b"cat", b"GIT_PAGER": b"cat"}
+            env.setdefault(b"TERM", b"xterm-256color")
+        for name, value in command.env.items():
+            env[name.encode()] = value.encode()
+        return env
+
+    def _run(self, program: Program, where: Where, ends: Ends, tty: tuple[int, bytes] | None) -> Child:
+        name = program.argv[0]
+        env = [b"%s=%s" % variable for variable in program.env.items()]
+        fds = [*ends.theirs, *program.passed]
+        worst = errno.ENOENT
+        for path in _candidates(name, program.env.get(b"PATH", DEFAULT_PATH)):
+            if not os.access(path, os.X_OK, dir_fd=where.fd):
+                if os.access(path, os.F_OK, dir_fd=where.fd):
+                    worst = errno.EACCES
+                continue
+            try:
+                pid = spawn(path, program.argv, env, where.fd, fds, tty)
+            except OSError as error:
+                if error.errno == errno.E2BIG:
+                    raise BadArgument("cmd: the argv and env together are longer than the kernel takes") from error
+                worst = error.errno or worst
+                if worst not in _TRY_NEXT:
+                    break
+                continue
+            try:
+                return self.child(pid)
+            except OSError:  # no descriptor is left for it
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                raise
+        raise ToolError(_cannot(name.decode(errors="replace"), worst))
+
+
+class Ends:
+    """The descriptors of a command's streams: ours, and those (here, there) that it gets."""
+
+    __slots__ = ("_given", "errors", "input", "output", "theirs")
+
+    def __init__(self) -> None:
+        self.input = self.output = self.errors = -1
+        self.theirs: list[tuple[int, int]] = []
+        self._given: list[int] = []
+
+    def open(self, null: int, terminal: Terminal | None, takes_input: bool) -> tuple[int, bytes] | None:
+        """Open all of them; ours do not block. Answer the terminal to open as the controlling one, if there is one."""
+        if terminal is not None:
+            return self._open_terminal(null, terminal, takes_input)
+        self.output = self._pipe(1)
+        self.errors = self._pipe(2)
+        if takes_input:
+            read, self.input = os.pipe2(os.O_CLOEXEC)
+            self._give(read, 0)
+            os.set_blocking(self.input, False)
+        else:
+            self.theirs.append((null, 0))
+        return None
+
+    def _open_terminal(self, null: int, terminal: Terminal, takes_input: bool) -> tuple[int, bytes]:
+        self.output, slave = os.openpty()
+        self._given.append(slave)
+        os.set_blocking(self.output, False)
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", terminal.rows, terminal.cols, 0, 0))
+        name = os.ttyname(slave).encode()
+        slave = self._give(os.dup(slave), 1, 2)
+        if not takes_input:
+            self.theirs.append((null, 0))
+            return 2, name
+        self.theirs.append((slave, 0))
+        self.input = os.dup(self.output)
+        return 0, name
+
+    def _pipe(self, number: int) -> int:
+        read, write = os.pipe2(os.O_CLOEXEC)
+        self._give(write, number)
+        os.set_blocking(read, False)
+        return read
+
+    def _give(self, fd: int, *numbers: int) -> int:
+        fd = high(fd)
+        self._given.append(fd)
+        self.theirs += [(fd, number) for number in numbers]
+        return fd
+
+    def close_theirs(self) -> None:
+        for fd in self._given:
+            os.close(fd)
+        self._given.clear()
+
+    def close(self) -> None:
+        for fd in (self.input, self.output, self.errors):
+            if fd >= 0:
+                os.close(fd)
+        self.input = self.output = self.errors = -1
+
+
+def high(fd: int) -> int:
+    """Answer the descriptor, moved out of the way of the numbers that a child gets."""
+    if fd > SCRIPT_FD:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SCRIPT_FD + 1)
+    os.close(fd)
+    return moved
+
+
+def _script(text: str) -> int:
+    """Answer a descriptor of the text, for the shell to read with its `.`.
+
+    So the text stands on no command line and may be of any length, `$0` is `sh` and stdin stays free. The first words
+    close the descriptor: the shell has a copy of its own by then, and the commands it runs get none.
+    """
+    fd = high(os.memfd_create("command", os.MFD_CLOEXEC))
+    data = memoryview(b"exec %d<&-;%s" % (SCRIPT_FD, text.encode()))
+    while data:
+        data = data[os.write(fd, data) :]
+    return fd
+
+
+def _candidates(name: bytes, path: bytes) -> list[bytes]:
+    if b"/" in name:
+        return [name]
+    return [os.path.join(folder or b".", name) for folder in path.split(b":")]
+
+
+def _cannot(name: str, code: int) -> str:
+    if code == errno.ENOENT:
+        return (
+            f"{name}: no such file, or its interpreter is missing"
+            if "/" in name
+            else f"{name}: no such program on PATH"
+        )
+    if code == errno.EACCES:
+        return f"{name}: cannot be executed: permission denied"
+    return f"{name}: cannot be executed: {os.strerror(code).lower()}"

@@ -1,0 +1,38 @@
+"""The tool `process_kill`: end a process and everything in its group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from toolserver.processes.process import PATIENCE
+from toolserver.tools._processes import OfProcess, process_of
+from toolserver.tools._tool import Answer, Call, Tool
+
+
+class ProcessKillArguments(OfProcess, kw_only=True, frozen=True):
+    """Arguments of `process_kill`."""
+
+    signal: Annotated[
+        Literal["TERM", "KILL"],
+        Meta(description="TERM lets it clean up and is followed by KILL after 5 s; KILL ends it at once."),
+    ] = "TERM"
+
+
+async def run(call: Call, args: ProcessKillArguments) -> Answer:
+    """End the process and answer its state."""
+    process = process_of(call, args)
+    if process.running:
+        await process.end(PATIENCE if args.signal == "TERM" else 0)
+    return {"state": process.state}
+
+
+TOOL = Tool(
+    "process_kill",
+    "End a process and its whole process group: TERM, and KILL to what is left after 5 s (signal KILL: at once). "
+    "Answers {state} once it has gone: exited, or running for something that not even KILL ended. Its output stays "
+    "readable with process_output. An exited process answers at once.",
+    ProcessKillArguments,
+    run,
+)

@@ -1,0 +1,29 @@
+"""The tool `process_output`: what a process has printed."""
+
+from __future__ import annotations
+
+from toolserver.tools._processes import OfProcess, Since, SinceErr, output, process_of
+from toolserver.tools._tool import Answer, Call, Tool
+
+
+class ProcessOutputArguments(OfProcess, kw_only=True, frozen=True):
+    """Arguments of `process_output`."""
+
+    since: Since = 0
+    since_err: SinceErr = 0
+
+
+async def run(call: Call, args: ProcessOutputArguments) -> Answer:
+    """Answer what is held of both streams from the offsets on."""
+    return await output(process_of(call, args), args.since, args.since_err)
+
+
+TOOL = Tool(
+    "process_output",
+    "Read what a process has printed, at once, whether or not it still runs: {stdout, stderr, next, next_err, dropped, "
+    "dropped_err, state, exit_code}. Pass next and next_err back as since and since_err to read on without a gap. "
+    "Offsets count bytes; each stream keeps its last 4 MiB, dropped says how many bytes before since are gone. To wait "
+    "for the end use process_wait.",
+    ProcessOutputArguments,
+    run,
+)
