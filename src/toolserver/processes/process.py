@@ -137,7 +137,9 @@ class Process:
                 self.child.terminate()
                 await self._emptied(self._loop.time() + patience)
             self.child.kill()
-            await asyncio.wait([self.ended], timeout=PATIENCE)
+            deadline = self._loop.time() + PATIENCE
+            await self._emptied(deadline)
+            await asyncio.wait([self.ended], timeout=max(deadline - self._loop.time(), 0))
         finally:
             self._enders -= 1
             if not self._enders and not self.running:
@@ -145,7 +147,7 @@ class Process:
 
     async def _emptied(self, deadline: float) -> None:
         """Wait until the whole group has gone."""
-        await asyncio.wait([self._exited], timeout=deadline - self._loop.time())
+        await asyncio.wait([self._exited], timeout=max(deadline - self._loop.time(), 0))
         while self._exited.done():
             left = await asyncio.to_thread(self.child.members)
             if not left or not await gone(left, deadline - self._loop.time()):
