@@ -90,7 +90,7 @@ inline int append_number(Text *text, uint64_t number) noexcept {
 }
 
 /* What each byte that cannot stand as it is becomes in JSON: 16 bytes to copy, of which `length` count; 0 marks the others.
- * The piece of a tab holds four of them, since they come in runs. */
+ * The piece of a tab holds eight of them, since they come in runs. */
 struct Pieces {
     uint8_t text[256][16];
     uint8_t length[256];
@@ -104,7 +104,7 @@ struct Pieces {
         }
         constexpr uint8_t two[][2] = {{'\b', 'b'}, {'\t', 't'}, {'\n', 'n'}, {'\f', 'f'}, {'\r', 'r'}, {'"', '"'}, {'\\', '\\'}};
         for (const auto &pair : two) {
-            for (unsigned at = 0; at < 8; at += 2) {
+            for (unsigned at = 0; at < 16; at += 2) {
                 text[pair[0]][at] = '\\';
                 text[pair[0]][at + 1] = pair[1];
             }
@@ -134,10 +134,11 @@ struct Numbered {
         pieces.length[LF] = static_cast<uint8_t>(used);
     }
 
-    /* Go on to the next number. */
-    void next() noexcept {
-        value++;
-        if (++pieces.text[LF][last] > '9') spell();
+    /* Go on to the next number if `ended`, without a branch on it. */
+    void next(bool ended) noexcept {
+        value += ended;
+        pieces.text[LF][last] = static_cast<uint8_t>(pieces.text[LF][last] + ended);
+        if (__builtin_expect(pieces.text[LF][last] > '9', 0)) spell();
     }
 };
 

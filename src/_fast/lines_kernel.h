@@ -127,15 +127,16 @@ static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *ou
     const Pieces &pieces = NUMBERED ? numbered->pieces : ESCAPES;
     const uint8_t *const stop = NUMBERED && at < end && end[-1] == '\n' ? end - 1 : end;
     while (whole_block(at, stop, 2)) {
-        uint64_t mask = special(at);
         const uint64_t tabs = equal(at, '\t');
-        const uint8_t *from = at;  /* what is written up to */
+        uint64_t mask = special(at) & ~(tabs & tabs << 1);  /* of a run of tabs the first stands for all */
+        const uint8_t *from = at;                           /* what is written up to */
         const uint8_t *next = at + BLOCK;
         while (mask) {
-            /* No branch that depends on which special byte it is, where it can be helped: it could not be foretold. */
+            /* No branch on which special byte it is, where it can be helped: it could not be foretold. */
             const unsigned place = static_cast<unsigned>(__builtin_ctzll(mask));
             const uint8_t *here = at + place;
             const uint8_t byte = *here;
+            mask &= mask - 1;
             copy(from, out, static_cast<size_t>(here - from));
             out += here - from;
             if (byte >= 0x80) {
@@ -143,20 +144,18 @@ static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *ou
                 break;
             }
             from = here + 1;
-            mask &= mask - 1;
-            if (NUMBERED && byte == '\r' && *from == '\n') continue;
+            if (NUMBERED && byte == '\r' && *from == LF) continue;
             std::memcpy(out, pieces.text[byte], 16);
             out += pieces.length[byte];
-            if (byte == '\t') {
-                const uint64_t others = ~(tabs >> place);
-                const unsigned run = others ? static_cast<unsigned>(__builtin_ctzll(others)) : 64;
-                const unsigned more = (run < 4 ? run : 4) - 1;
-                out += 2 * more;
-                from += more;
-                mask &= ~uint64_t{0} << place << 1 << more;
-            } else if (NUMBERED && byte == '\n') {
-                numbered->next();
+            const uint64_t others = ~(tabs >> place) >> 1;  /* than tabs, behind this byte, if that is one */
+            size_t more = byte == '\t' ? static_cast<size_t>(__builtin_ctzll(others | uint64_t{1} << 63)) : 0;
+            from += more;
+            for (; __builtin_expect(more > 7, 0); more -= 7) {
+                out += 14;
+                std::memcpy(out, pieces.text['\t'], 16);
             }
+            out += 2 * more;
+            if (NUMBERED && byte == LF) numbered->next(true);
         }
         if (from < next) {
             copy(from, out, static_cast<size_t>(next - from));
@@ -175,7 +174,7 @@ static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *ou
         if (pieces.length[byte]) {
             std::memcpy(out, pieces.text[byte], 16);
             out += pieces.length[byte];
-            if (NUMBERED && byte == '\n') numbered->next();
+            if (NUMBERED && byte == '\n') numbered->next(true);
         } else {
             *out++ = byte;
         }
