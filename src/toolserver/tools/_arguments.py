@@ -19,7 +19,9 @@ from toolserver.errors import BadArgument
 NAMED_AT_MOST = 5
 """How many unknown keys an error names."""
 CUT = 64
-"""How many characters of an unknown key an error shows."""
+"""How many characters of an unknown key, or of a key of a mapping, an error shows."""
+LOOKED_AT = 1000
+"""How many entries are searched for unknown keys."""
 MAX_INTEGER = 2**63 - 1
 
 T = TypeVar("T", bound="Arguments")
@@ -55,7 +57,7 @@ def check(kind: type[T], raw: dict[str, Any]) -> T:
 def unknown_keys(kind: type[Arguments], raw: dict[str, Any]) -> list[str]:
     """Answer the keys that `kind` does not declare, those of entries as `edits[0].x`; at most five, each cut."""
     found: list[str] = []
-    for name in _unknown(inspect.type_info(kind), raw, ""):
+    for name in _unknown(inspect.type_info(kind), raw, "", [LOOKED_AT]):
         found.append(name)
         if len(found) == NAMED_AT_MOST:
             break
@@ -88,6 +90,7 @@ def _struct(kind: type) -> Take:
         fields = [(field.encode_name, field.required, _taker(field.type), _words(field.type)) for field in info.fields]
 
         def take(value: Any, place: str) -> Any:
+            value = _decoded(value, dict)
             if type(value) is not dict:
                 raise _wrong(place, "an object", value)
             inner = f"{place}." if place else ""
@@ -143,14 +146,14 @@ def _integer(info: inspect.IntType, lower_to: int | None) -> Take:
     return take
 
 
-def _decoded(value: Any, wanted: type) -> Any:
-    """Answer what a string holds as JSON where that is of the wanted type, else the value as it is."""
+def _decoded(value: Any, *wanted: type) -> Any:
+    """Answer what a string holds as JSON where that is of a wanted type, else the value as it is."""
     if type(value) is str:
         try:
             found = orjson.loads(value)
         except orjson.JSONDecodeError:
             return value
-        if type(found) is wanted:
+        if type(found) in wanted:
             return found
     return value
 
@@ -178,7 +181,7 @@ def _mapping(info: inspect.DictType) -> Take:
         value = _decoded(value, dict)
         if type(value) is not dict:
             raise _wrong(place, "an object", value)
-        return {key: item(one, f"{place}.{key}") for key, one in value.items()}
+        return {key: item(one, f"{place}.{key[:CUT]}") for key, one in value.items()}
 
     return take
 
@@ -268,23 +271,29 @@ def _words(info: inspect.Type) -> str:
 # ---------------------------------------------------------------------------------------------------- unknown keys
 
 
-def _unknown(info: inspect.Type, value: Any, place: str) -> Iterator[str]:
+def _unknown(info: inspect.Type, value: Any, place: str, budget: list[int]) -> Iterator[str]:
+    """Find unknown keys in a value and in the entries below it, those given as JSON strings too.
+
+    `budget` holds how many entries may still be looked at: a call of a million of them is not worth a second.
+    """
     bare = _bare(info)[0]
     branches = bare.types if isinstance(bare, inspect.UnionType) else (bare,)
-    for branch in (_bare(one)[0] for one in branches):
-        if isinstance(branch, inspect.StructType):
-            value = _decoded(value, dict)
-            if type(value) is dict:
-                fields = {field.encode_name: field.type for field in branch.fields}
-                inner = f"{place}." if place else ""
-                yield from (inner + name[:CUT] for name in value if name not in fields)
-                for name, kind in fields.items():
-                    yield from _unknown(kind, value.get(name), inner + name)
-        elif isinstance(branch, inspect.ListType):
-            items = _decoded(value, list)
-            if type(items) is list:
-                for index, item in enumerate(items):
-                    yield from _unknown(branch.item_type, item, f"{place}[{index}]")
+    kinds = [_bare(one)[0] for one in branches]
+    if not any(isinstance(one, inspect.StrType | inspect.LiteralType) for one in kinds):
+        value = _decoded(value, dict, list)
+    for kind in kinds:
+        if isinstance(kind, inspect.StructType) and type(value) is dict:
+            fields = {field.encode_name: field.type for field in kind.fields}
+            inner = f"{place}." if place else ""
+            yield from (inner + name[:CUT] for name in value if name not in fields)
+            for name, below in fields.items():
+                yield from _unknown(below, value.get(name), inner + name, budget)
+        elif isinstance(kind, inspect.ListType) and type(value) is list:
+            for index, item in enumerate(value):
+                budget[0] -= 1
+                if budget[0] < 0:
+                    return
+                yield from _unknown(kind.item_type, item, f"{place}[{index}]", budget)
 
 
 # ----------------------------------------------------------------------------------------------------------- schema
