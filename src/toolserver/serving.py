@@ -8,6 +8,7 @@ import os
 import shlex
 import socket
 import stat
+import string
 import sys
 from collections.abc import Iterator
 
@@ -153,11 +154,12 @@ def _one_line(path: str) -> str:
     return shown.replace("curl ", "curl\\x20")
 
 
+PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"/._-")
+
+
 def _octal(path: str) -> str:
     """Write a path as a format of printf(1)."""
-    return "".join(
-        chr(byte) if chr(byte).isalnum() or byte in b"/._-" else f"\\{byte:03o}" for byte in os.fsencode(path)
-    )
+    return "".join(chr(byte) if byte in PLAIN else f"\\{byte:03o}" for byte in os.fsencode(path))
 
 
 def _cat(path: str) -> str:

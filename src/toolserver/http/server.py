@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -30,9 +31,21 @@ class Protocol(HttpToolsProtocol):
 
     _head = 0
     _decided: tuple[list[tuple[bytes, bytes]], bool] | None = None
+    _declined = False
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+            return
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+            else:
+                self._go_on(data[upgrade.args[0] :])
+            return
         if self.scope is not None and "path" not in self.scope and self.parser is not None:
             self._head += len(data)
             if self._head > MAX_HEAD:
@@ -48,6 +61,15 @@ class Protocol(HttpToolsProtocol):
             self.expect_100_continue = True
         self.headers.append((name, value))
 
+    def on_headers_complete(self) -> None:
+        self._declined = self.parser.should_upgrade() and not self._should_upgrade()
+        if not self._declined:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._declined:
+            super().on_message_complete()
+
     def _should_upgrade(self) -> bool:
         if self._decided is None or self._decided[0] is not self.headers:
             gate = self.app
@@ -55,8 +77,21 @@ class Protocol(HttpToolsProtocol):
             self._decided = (self.headers, super()._should_upgrade() and gate.upgrades(self.url, self.headers))
         return self._decided[1]
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """An upgrade that is not made needs no word: the request is answered as it is."""
+    def _go_on(self, rest: bytes) -> None:
+        """Answer a request whose upgrade is declined as what it is without one.
+
+        The parser takes what follows such a head for the other protocol, so the body would be lost: it is given the
+        head once more without the wish.
+        """
+        headers = [(name, value) for name, value in self.headers if name != b"upgrade"]
+        if len(headers) == len(self.headers):  # CONNECT
+            self.send_400_response("")
+            return
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%s: %s" % header for header in headers]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn sets its own
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, "this is not a request of HTTP/1.1")
