@@ -1,0 +1,288 @@
+// Reading a unified diff: what each line outside a hunk is, and where each hunk ends (specification, section 4).
+#pragma once
+
+#include "udiff_lines.h"
+
+namespace udiff {
+
+// What a line outside a body is.
+enum Kind : int {
+    TEXT = 0,
+    GIT,        // diff --git
+    PAIR,       // --- with +++ after it
+    HALF,       // --- or +++ alone
+    HUNK,       // begins with @@
+    BINARY,     // GIT binary patch
+    DIFFER,     // Binary files ... differ
+    MAIL,       // From <id> ...
+    EXTENDED,   // a line that only a git header has
+    END,        // past the last line
+};
+
+enum Flag : uint32_t {
+    NUMBERED = 1,      // the header states lines
+    RECOUNTED = 2,     // its counts were wrong
+    LOST_BLANK = 4,    // an empty context line without its blank
+    OLD_UNENDED = 8,   // no-newline marker on the old side
+    NEW_UNENDED = 16,  // and on the new side
+    HAS_CR = 32,       // a line of it ends in CR
+    CUT = 64,          // the diff's last line end is missing within it
+    CHANGES = 128,     // it holds more than context
+    NEW_LAST = 256,    // its last line on the new side is an added one
+};
+
+struct Hunk {
+    uint32_t header;       // line of the diff, from 0, as the two below
+    uint32_t first, last;  // its body, `last` not included
+    uint32_t stated;       // old line as stated
+    uint32_t old_lines, added;
+    uint32_t flags;
+};
+
+enum Fault : int {
+    FINE = 0,
+    BAD_HEADER,      // begins with @@ and is no hunk header
+    NO_LINES,        // a hunk without lines
+    ONLY_CONTEXT,    // a hunk that changes nothing
+    HALF_HEADER,     // --- without +++ or the other way round
+    STRANGE_LINE,    // a line without a sign, and the body goes on behind it
+    EARLY_MARKER,    // a no-newline marker before the first line
+    LATE_LINE,       // a line of a side that a marker has ended
+};
+
+struct Reader {
+    Lines lines;
+    uint32_t fault_line = 0;
+
+    uint32_t count() const { return lines.count(); }
+
+    bool sign(uint32_t line, char* mark) const {
+        Bytes text = lines[line];
+        if (text.size == 0 || (text.size == 1 && text.at[0] == '\r')) {
+            *mark = 'E';
+            return true;
+        }
+        *mark = text.at[0];
+        return *mark == ' ' || *mark == '+' || *mark == '-' || *mark == '\\';
+    }
+
+    bool starts(uint32_t line, const char* with) const {
+        return line < count() && begins(lines[line], with, static_cast<uint32_t>(strlen(with)));
+    }
+
+    bool pair(uint32_t line) const { return starts(line, "--- ") && starts(line + 1, "+++ "); }
+
+    bool half(uint32_t line) const {
+        if (starts(line, "--- ")) return !starts(line + 1, "+++ ");
+        return starts(line, "+++ ") && !(line > 0 && starts(line - 1, "--- "));
+    }
+
+    // A mail's end as git writes it: dashes and a blank, which may be lost, then git's version.
+    bool signature(uint32_t line) const {
+        if (line + 1 >= count()) return false;
+        Bytes dashes = without_cr(lines[line]), version = lines[line + 1];
+        if (!(begins(dashes, "--") && (dashes.size == 2 || (dashes.size == 3 && dashes.at[2] == ' ')))) return false;
+        uint32_t at = 0;
+        while (at < version.size && version.at[at] >= '0' && version.at[at] <= '9') at++;
+        return at > 0 && at + 1 < version.size && version.at[at] == '.' && version.at[at + 1] >= '0' &&
+               version.at[at + 1] <= '9';
+    }
+
+    bool fence(uint32_t line) const { return starts(line, "```") || starts(line, "~~~"); }
+
+    // `From `, a full object id, a blank: the first line of a mail as git writes it.
+    bool mail(uint32_t line) const {
+        if (!starts(line, "From ")) return false;
+        Bytes text = lines[line];
+        uint32_t at = 5;
+        while (at < text.size && ((text.at[at] >= '0' && text.at[at] <= '9') || (text.at[at] >= 'a' && text.at[at] <= 'f')))
+            at++;
+        return (at == 45 || at == 69) && at < text.size && text.at[at] == ' ';
+    }
+
+    Kind kind(uint32_t line, bool in_header) const {
+        Bytes text = lines[line];
+        if (text.size < 2) return TEXT;
+        switch (text.at[0]) {
+            case '@':
+                return text.at[1] == '@' ? HUNK : TEXT;
+            case '-':
+            case '+':
+                return pair(line) ? PAIR : half(line) ? HALF : TEXT;
+            case 'd':
+                if (starts(line, "diff --git ")) return GIT;
+                break;
+            case 'F':
+                return mail(line) ? MAIL : TEXT;
+            case 'G':
+                return same(without_cr(text), {"GIT binary patch", 16}) ? BINARY : TEXT;
+            case 'B': {
+                Bytes bare = without_cr(text);
+                bool ends = bare.size > 20 && memcmp(bare.at + bare.size - 7, " differ", 7) == 0;
+                return ends && begins(bare, "Binary files ") ? DIFFER : TEXT;
+            }
+        }
+        if (!in_header) return TEXT;
+        static const char* const EXTENSIONS[] = {"old mode ",    "new mode ",  "deleted file mode ", "new file mode ",
+                                                 "rename from ", "rename to ", "copy from ",         "copy to ",
+                                                 "rename old ",  "rename new ", "index "};
+        for (const char* extension : EXTENSIONS)
+            if (starts(line, extension)) return EXTENDED;
+        return TEXT;
+    }
+
+    // The first line from `line` on that is more than text. Halves of headers are left out where nobody asks for them.
+    uint32_t next(uint32_t line, bool in_header, bool halves, Kind* found) const {
+        for (; line < count(); line++) {
+            *found = kind(line, in_header);
+            if (*found != TEXT && (*found != HALF || halves)) return line;
+        }
+        *found = END;
+        return line;
+    }
+
+    static bool number(const char** at, const char* end, uint32_t* value) {
+        const char* from = *at;
+        uint64_t sum = 0;
+        while (*at < end && **at >= '0' && **at <= '9' && sum < 1000000000) sum = sum * 10 + (*(*at)++ - '0');
+        *value = static_cast<uint32_t>(sum);
+        return *at > from && sum < 1000000000 && !(*at < end && **at >= '0' && **at <= '9');
+    }
+
+    static bool range(const char** at, const char* end, char mark, uint32_t* start, uint32_t* lines_of) {
+        if (*at >= end || *(*at)++ != mark || !number(at, end, start)) return false;
+        *lines_of = 1;
+        if (*at < end && **at == ',') {
+            (*at)++;
+            return number(at, end, lines_of);
+        }
+        return true;
+    }
+
+    bool header(uint32_t line, Hunk* hunk, uint32_t* old_count, uint32_t* new_count) const {
+        Bytes text = without_cr(lines[line]);
+        const char *at = text.at + 2, *end = text.at + text.size;
+        if (begins(text, "@@ @@") || begins(text, "@@ ... @@")) return true;
+        while (end > at && (end[-1] == ' ' || end[-1] == '\t')) end--;
+        if (at == end) return true;
+        uint32_t new_start;
+        if (*at++ != ' ' || !range(&at, end, '-', &hunk->stated, old_count)) return false;
+        if (at >= end || *at++ != ' ' || !range(&at, end, '+', &new_start, new_count)) return false;
+        if (end - at < 3 || memcmp(at, " @@", 3) != 0) return false;
+        hunk->flags |= NUMBERED;
+        return true;
+    }
+
+    // The end of a body by its counts; 0 where they cannot be right.
+    uint32_t counted(uint32_t line, uint32_t old_left, uint32_t new_left, Fault* fault) {
+        char mark;
+        uint32_t first = line;
+        for (; old_left || new_left; line++) {
+            if (line >= count() || !sign(line, &mark)) return 0;
+            bool in_old = mark != '+' && mark != '\\', in_new = mark != '-' && mark != '\\';
+            if ((in_old && !old_left) || (in_new && !new_left)) return 0;
+            old_left -= in_old;
+            new_left -= in_new;
+        }
+        while (line > first && starts(line, "\\")) line++;
+        if (line < count() && sign(line, &mark) && mark != 'E') {
+            if (half(line)) {
+                *fault = HALF_HEADER;
+                fault_line = line;
+            } else if (!pair(line) && !signature(line)) {
+                return 0;
+            }
+        }
+        return line;
+    }
+
+    // The end of a body whose counts say nothing.
+    uint32_t recounted(uint32_t line, Fault* fault) {
+        uint32_t first = line, filled = line;
+        char mark;
+        while (line < count() && sign(line, &mark) && !pair(line) && !signature(line)) {
+            line++;
+            if (mark != 'E') filled = line;
+        }
+        if (filled > first && half(filled - 1)) {
+            *fault = HALF_HEADER;
+            fault_line = filled - 1;
+        } else if (line < count() && !sign(line, &mark)) {
+            fault_line = line;
+            for (; line < count() && !fence(line) && !signature(line); line++) {
+                Kind found = kind(line, false);
+                if (found == HUNK || found == PAIR || found == GIT || found == MAIL) break;
+                char first_byte = lines[line].size ? lines[line].at[0] : 0;
+                if (first_byte == '+' || first_byte == '-') {
+                    *fault = STRANGE_LINE;
+                    break;
+                }
+            }
+        }
+        return filled;
+    }
+
+    // Counts the lines of a body and sets its flags.
+    Fault survey(Hunk* hunk) {
+        bool old_over = false, new_over = false;
+        char mark, before = 0;
+        for (uint32_t line = hunk->first; line < hunk->last; line++) {
+            fault_line = line;
+            sign(line, &mark);
+            if (mark == '\\') {
+                if (before == 0) return EARLY_MARKER;
+                old_over |= before != '+';
+                new_over |= before != '-';
+                continue;
+            }
+            bool in_old = mark != '+', in_new = mark != '-';
+            if ((in_old && old_over) || (in_new && new_over)) return LATE_LINE;
+            Bytes text = lines[line];
+            hunk->old_lines += in_old;
+            hunk->added += mark == '+';
+            if (mark == 'E') hunk->flags |= LOST_BLANK;
+            if (text.size && text.at[text.size - 1] == '\r') hunk->flags |= HAS_CR;
+            if (in_old != in_new) hunk->flags |= CHANGES;
+            if (in_new) hunk->flags = mark == '+' ? hunk->flags | NEW_LAST : hunk->flags & ~NEW_LAST;
+            before = mark;
+        }
+        if (old_over) hunk->flags |= OLD_UNENDED;
+        if (new_over) hunk->flags |= NEW_UNENDED;
+        if (hunk->last == count() && !lines.ended()) hunk->flags |= CUT;
+        fault_line = hunk->header;
+        if (hunk->first == hunk->last) return NO_LINES;
+        return hunk->flags & CHANGES ? FINE : ONLY_CONTEXT;
+    }
+
+    // Reads the hunk whose header is `line`. `fault_line` is the line that a fault is about.
+    Fault hunk(uint32_t line, Hunk* hunk) {
+        *hunk = {line, line + 1, line + 1, 0, 0, 0, 0};
+        uint32_t old_count = 0, new_count = 0;
+        fault_line = line;
+        if (!header(line, hunk, &old_count, &new_count)) return BAD_HEADER;
+        Fault fault = FINE;
+        uint32_t end = hunk->flags & NUMBERED ? counted(line + 1, old_count, new_count, &fault) : 0;
+        if (end == 0) {
+            fault = FINE;
+            hunk->flags |= RECOUNTED;
+            end = recounted(line + 1, &fault);
+        }
+        hunk->last = end;
+        return fault == FINE ? survey(hunk) : fault;
+    }
+
+    // Reads hunks from `line` on, with text between them, until something else comes: `line` is then there.
+    Fault hunks(uint32_t* line, std::vector<Hunk>* out) {
+        Kind found = HUNK;
+        while (found == HUNK) {
+            Hunk one;
+            Fault fault = hunk(*line, &one);
+            if (fault != FINE) return fault;
+            out->push_back(one);
+            *line = next(one.last, false, true, &found);
+        }
+        return FINE;
+    }
+};
+
+}  // namespace udiff
