@@ -4,6 +4,7 @@ from typing import Any
 
 from toolserver.tools import (
     edit,
+    patch,
     process_close_stdin,
     process_kill,
     process_list,
@@ -20,6 +21,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     read.TOOL,
     write.TOOL,
     edit.TOOL,
+    patch.TOOL,
     exec_tool.TOOL,
     process_list.TOOL,
     process_output.TOOL,

@@ -1,0 +1,65 @@
+"""The tool `patch`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Annotated
+
+from msgspec import Meta
+
+from toolserver.errors import BadArgument
+from toolserver.tools._arguments import Arguments
+from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.workspace import diffs, patching
+from toolserver.workspace.paths import shown
+
+INLINE = 16 * 1024
+"""Bytes of a diff that is read on the event loop, well below a millisecond."""
+
+
+class PatchArguments(Arguments, kw_only=True, frozen=True):
+    """Arguments of `patch`."""
+
+    diff: Annotated[
+        str,
+        Meta(description="A unified diff of one or several files, as `git diff` or `diff -u` writes it, or by hand."),
+    ]
+    cwd: Annotated[
+        str | None,
+        Meta(description="The directory that the diff's names are relative to. Default: the working directory's root."),
+    ] = None
+
+
+async def run(call: Call, args: PatchArguments) -> Answer:
+    """Apply a diff, all of it or nothing."""
+    try:
+        text = args.diff.encode()
+    except UnicodeEncodeError:
+        raise BadArgument("diff: expected a string without lone surrogates") from None
+    fd, cwd = call.tree.directory(args.cwd)
+    os.close(fd)
+    if len(text) <= INLINE:
+        diff = diffs.read(text)
+    else:
+        diff = await asyncio.to_thread(diffs.read, text)
+    places = patching.places(call.tree, cwd, diff)
+    outcome = await call.services.writer.change(call.tree, places, lambda batch: patching.stage(batch, cwd, diff))
+    answer: Answer = {"cwd": shown(cwd)["path"], "files": [shown(path)["path"] for path in outcome.files]}
+    if outcome.notes:
+        answer["notes"] = outcome.notes
+    return answer
+
+
+TOOL = Tool(
+    "patch",
+    "Apply a unified diff (git's or plain, -p1) to one or several files: modify, create, delete, rename, copy, modes, "
+    "binary patches; all of it or nothing. Context must match; wrong line numbers, wrong counts, `@@ @@` without "
+    "numbers, lost blanks at line ends, a missing last line end, names without a/ b/, prose and a code fence around the "
+    "diff are put right where only one reading fits, never by a guess. An LF diff fits a CRLF file. At most 10 MiB per "
+    "file. Answers {cwd, files} with the files touched, relative to the root, and `notes` on what was put right. An "
+    "error names the hunk, the file and the line that differs: `read` the file there and send a corrected diff. For a "
+    "single replacement use `edit`.",
+    PatchArguments,
+    run,
+)

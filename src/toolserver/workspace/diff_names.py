@@ -1,0 +1,167 @@
+"""Names in the headers of a diff: quotes, timestamps, prefixes, and whether two of them mean one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from toolserver.errors import BadArgument
+
+GIT_PREFIXES = frozenset((b"a", b"b", b"c", b"i", b"o", b"w", b"1", b"2"))
+"""What git puts before names, `diff.mnemonicPrefix` included."""
+DEV_NULL = b"/dev/null"
+MAX_BLANKS = 1024
+"""At so many blanks a `diff --git` line is parted on trial."""
+
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? ([+-]\d\d):?(\d\d)")
+_STAMP_BEHIND_BLANKS = re.compile(rb" +(" + _STAMP.pattern + rb")$")
+_ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a `---` or `+++` line as it is written there; `raw` is None for /dev/null."""
+
+    raw: bytes | None
+    line: int
+    epoch: bool = False
+    """Its timestamp says that there is no file."""
+    cut: bool = False
+    """The timestamp stood behind blanks, not behind a tab."""
+
+
+def malformed(line: int, text: str) -> BadArgument:
+    """Answer the error for a line of the diff, counted from 1."""
+    return BadArgument(f"diff, line {line}: {text}")
+
+
+def unquoted(text: bytes, line: int) -> tuple[bytes, bytes]:
+    """Split text that begins with a quoted name, as C quotes it, into the name and what follows."""
+    found = _QUOTED.match(text)
+    if found is None:
+        raise malformed(line, "a quoted name does not end")
+
+    def plain(escape: re.Match[bytes]) -> bytes:
+        letter = escape[1]
+        if len(letter) == 3:
+            return bytes([int(letter, 8)])
+        if letter in b'"\\':
+            return letter
+        if letter not in _ESCAPES:
+            raise malformed(line, f"a quoted name holds the unknown escape \\{letter.decode(errors='replace')}")
+        return _ESCAPES[letter]
+
+    return _ESCAPE.sub(plain, found[1]), text[found.end() :]
+
+
+def side_name(text: bytes, line: int) -> Name:
+    """Read what follows `--- ` or `+++ `: a name to the tab or the line's end, or to blanks and a full timestamp."""
+    cut = False
+    if text.startswith(b'"'):
+        raw, rest = unquoted(text, line)
+        stamp = rest.strip()
+        if rest and rest[:1] not in b"\t ":
+            raise malformed(line, "something follows a quoted name")
+    else:
+        raw, _, stamp = text.partition(b"\t")
+        if b"\t" not in text and (found := _STAMP_BEHIND_BLANKS.search(text)):
+            raw, stamp, cut = text[: found.start()], found[1], True
+    if raw == DEV_NULL:
+        return Name(None, line, cut=cut)
+    return Name(checked(raw, line), line, is_epoch(stamp), cut)
+
+
+def plain_name(text: bytes, line: int) -> bytes:
+    """Read the name of a rename or copy line, which has no prefix."""
+    if text.startswith(b'"'):
+        text, rest = unquoted(text, line)
+        if rest.strip():
+            raise malformed(line, "something follows a quoted name")
+    return checked(text, line)
+
+
+def checked(raw: bytes, line: int) -> bytes:
+    """Refuse a name that is empty, absolute, or empty behind its prefix."""
+    if not raw.strip():
+        raise malformed(line, "the file's name is missing")
+    if raw.startswith(b"/"):
+        raise malformed(line, f"{raw.decode(errors='replace')} is an absolute path; names are relative to cwd")
+    if raw.endswith(b"/"):
+        raise malformed(line, f"{raw.decode(errors='replace')} names no file")
+    return raw
+
+
+def is_epoch(stamp: bytes) -> bool:
+    """Answer whether a timestamp is the first second of 1970, in any zone."""
+    found = _STAMP.fullmatch(stamp.strip())
+    if found is None or int(found[3] or b"0"):
+        return False
+    try:
+        return (
+            datetime.fromisoformat(f"{found[1].decode()}T{found[2].decode()}{(found[4] + found[5]).decode()}") == _EPOCH
+        )
+    except ValueError:
+        return False
+
+
+def stripped(name: bytes) -> bytes | None:
+    """Answer a name without its first component; None where it has one only, or begins with `..`."""
+    prefix, slash, rest = name.partition(b"/")
+    return rest if slash and prefix != b".." else None
+
+
+def prefix_of(name: bytes) -> bytes:
+    return name.partition(b"/")[0]
+
+
+def agree(one: bytes, other: bytes) -> bool:
+    """Answer whether two names mean one file, with or without a prefix on either."""
+    if one == other:
+        return True
+    one_bare, other_bare = stripped(one), stripped(other)
+    return one_bare == other or one == other_bare or (one_bare is not None and one_bare == other_bare)
+
+
+def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
+    """Answer all ways to read what follows `diff --git ` as two names, quoted or not."""
+    if text.startswith(b'"'):
+        first, rest = unquoted(text, line)
+        if not rest.startswith(b" "):
+            raise malformed(line, "`diff --git` is followed by two names")
+        yield first, plain_name(rest[1:], line)
+        return
+    if text.endswith(b'"') and b' "' in text:
+        at = text.index(b' "')
+        second, rest = unquoted(text[at + 1 :], line)
+        if not rest:
+            yield text[:at], second
+            return
+    at = text.find(b" ")
+    for _ in range(MAX_BLANKS):
+        if at < 0:
+            return
+        if 0 < at < len(text) - 1:
+            yield text[:at], text[at + 1 :]
+        at = text.find(b" ", at + 1)
+
+
+def git_names(text: bytes, line: int) -> tuple[bytes, bytes]:
+    """Read the two names of a `diff --git` line that nothing else names: they mean one file.
+
+    Raises BadArgument where they do not, or where the line can be parted in several such ways.
+    """
+    found = {(old, new) for old, new in git_splits(text, line) if agree(old, new)}
+    if len(found) > 1:
+        same = {(old, new) for old, new in found if stripped(old) == stripped(new)}
+        found = same or found
+    if len(found) != 1:
+        raise malformed(
+            line, "`diff --git` is followed by the old and the new name of one file; these cannot be told apart"
+        )
+    ((old, new),) = found
+    return checked(old, line), checked(new, line)
