@@ -82,7 +82,7 @@ class Hunks:
         """
 
     def lost_blanks(self, hunk: int) -> list[int]:
-        """Answer the lines of the diff, from 1 and at most ten, where hunk number `hunk` has an emptied context line."""
+        """Answer the lines of the diff, from 1, at most ten, where hunk number `hunk` has an emptied context line."""
 
 class Diff:
     """A diff, split into lines. Raises OverflowError for 4 GiB and more."""

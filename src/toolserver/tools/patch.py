@@ -55,9 +55,9 @@ TOOL = Tool(
     "patch",
     "Apply a unified diff (git's or plain, -p1) to one or several files: modify, create, delete, rename, copy, modes, "
     "binary patches; all of it or nothing. Context must match; wrong line numbers, wrong counts, `@@ @@` without "
-    "numbers, lost blanks at line ends, a missing last line end, names without a/ b/, prose and a code fence around the "
-    "diff are put right where only one reading fits, never by a guess. An LF diff fits a CRLF file. At most 10 MiB per "
-    "file. Answers {cwd, files} with the files touched, relative to the root, and `notes` on what was put right. An "
+    "numbers, lost blanks at line ends, a missing last line end, names without a/ b/, prose and a code fence around "
+    "the diff are put right where only one reading fits, never by a guess. An LF diff fits a CRLF file. At most 10 MiB "
+    "per file. Answers {cwd, files} with the files touched, relative to the root, `notes` on what was put right. An "
     "error names the hunk, the file and the line that differs: `read` the file there and send a corrected diff. For a "
     "single replacement use `edit`.",
     PatchArguments,

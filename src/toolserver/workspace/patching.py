@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,14 +10,14 @@ from dataclasses import dataclass, field
 from toolserver._fast import udiff
 from toolserver.errors import BadArgument, ToolError
 from toolserver.workspace.batch import Batch, File
+from toolserver.workspace.diff_headers import Part
 from toolserver.workspace.diff_names import GIT_PREFIXES, malformed, prefix_of, stripped
-from toolserver.workspace.diffs import Part, Parts
+from toolserver.workspace.diffs import Parts
+from toolserver.workspace.patch_texts import misplaced, notes, text
 from toolserver.workspace.paths import Place, Tree
 
 NOTES = 1000
 """How many notes an answer holds; how many more there were is told in one line."""
-SHOWN = 200
-"""Characters of a line that an error shows."""
 
 
 @dataclass(slots=True)
@@ -194,7 +193,8 @@ class _Staging:
             if part.mail != self.mail:
                 return False
             if part.move == "rename" and part.source is not None:
-                if self._place(part.source, part.line).path == file.place.path:
+                source = self._place(part.source, part.line)
+                if self.batch.look(source) is file:
                     return True
         return False
 
@@ -217,7 +217,7 @@ class _Staging:
             if not part.alike:
                 raise ToolError(
                     f"line {name.line} of the diff: the new file may be {plain.given} or {other.given}; "
-                    f"put a prefix before its name: b/{_text(raw)} or b/{_text(bare)}"
+                    f"put a prefix before its name: b/{text(raw)} or b/{text(bare)}"
                 )
         self._note_plain(name.line, raw)
         return plain
@@ -248,8 +248,8 @@ class _Staging:
             plain_there = inner.path != plain.path and self.batch.look(plain).exists
             if inner_there and plain_there:
                 raise ToolError(
-                    f"line {line} of the diff: {_text(raw)} may be {plain.given} or {inner.given}, and both exist; "
-                    f"put a prefix before the name: a/{_text(raw)} or a/{_text(bare)}"
+                    f"line {line} of the diff: {text(raw)} may be {plain.given} or {inner.given}, and both exist; "
+                    f"put a prefix before the name: a/{text(raw)} or a/{text(bare)}"
                 )
             if inner_there:
                 return inner
@@ -272,7 +272,7 @@ class _Staging:
 
     def _note_plain(self, line: int, raw: bytes) -> None:
         self.out.notes.append(
-            f"line {line} of the diff: {_text(raw)} has no prefix such as a/ or b/; taken as it stands"
+            f"line {line} of the diff: {text(raw)} has no prefix such as a/ or b/; taken as it stands"
         )
 
     # ------------------------------------------------------------------------------------------------------ contents
@@ -285,12 +285,12 @@ class _Staging:
             try:
                 changed, forgiven = part.hunks.apply(content, self.batch.limit)
             except udiff.Misplaced as error:
-                raise ToolError(_misplaced(place.given, error)) from error
+                raise ToolError(misplaced(place.given, error)) from error
             except udiff.TooLarge as error:
                 file.check_size(error.size)
                 raise AssertionError("a result over the limit is over the limit") from error
             for hunk in forgiven:
-                self.out.notes.extend(_notes(place.given, part.hunks, *hunk))
+                self.out.notes.extend(notes(place.given, part.hunks, *hunk))
         else:
             return content
         if changed == content:
@@ -337,73 +337,3 @@ def _named(content: bytes, name: bytes) -> bool:
     found = kind(b"blob %d\0" % len(content), usedforsecurity=False)
     found.update(content)
     return found.hexdigest().encode().startswith(name)
-
-
-# --------------------------------------------------------------------------------------------------------- sentences
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="replace")
-
-
-def _line(text: bytes) -> str:
-    """Show a line so that its blanks and tabs can be seen."""
-    shown = text[: 4 * SHOWN].decode(errors="replace")
-    return json.dumps(shown if len(shown) <= SHOWN else shown[:SHOWN] + "…", ensure_ascii=False)
-
-
-def _places(error: udiff.Misplaced) -> str:
-    lines = ", ".join(map(str, error.places))
-    more = f" and {error.count - len(error.places)} more" if error.count > len(error.places) else ""
-    return f"line {lines}" if error.count == 1 else f"lines {lines}{more}"
-
-
-def _misplaced(name: str, error: udiff.Misplaced) -> str:
-    stated = "no stated line" if error.stated is None else f"stated line {error.stated}"
-    hunk = f"hunk {error.hunk} of {name} (line {error.header} of the diff, {stated}) does not apply"
-    if error.kind == "several":
-        return f"{hunk}: it fits at {_places(error)}; correct its line number, or give more lines of context"
-    if error.kind == "out of order":
-        return (
-            f"{hunk}: it fits at {_places(error)} only, out of the order of the hunks or over another one; "
-            "put the hunks in the order of the file, each line in one hunk only"
-        )
-    if error.kind == "blanks":
-        return (
-            f"{hunk}: of {_places(error)}, the stated one fits but for blanks at line ends and the other one exactly; "
-            "correct the blanks or the line number"
-        )
-    if error.kind == "no line":
-        return f"{hunk}: it only adds lines, which fit everywhere; give it a line number within the file, or context"
-    if error.kind == "too much":
-        return f"{hunk}: its lines stand at too many places of the file; give exact line numbers or more context"
-    text = hunk
-    if error.expected is not None:
-        found = "the file ends before it" if error.found is None else f"found {_line(error.found)}"
-        text += f": at line {error.line} of the file expected {_line(error.expected)}, {found}"
-    if error.absent is not None:
-        number, line = error.absent
-        text += f"; {_line(line)} (line {number} of the diff) is nowhere in the file"
-    else:
-        text += "; its lines do not stand together anywhere in the file"
-    return text + "; read the file again and take its lines as they are"
-
-
-def _notes(name: str, hunks: udiff.Hunks, hunk: int, header: int, stated: int, line: int, what: int) -> Iterator[str]:
-    """Tell what was forgiven in one hunk, a sentence for each thing."""
-    where = f"hunk {hunk} of {name} (line {header} of the diff)"
-    if what & udiff.UNNUMBERED:
-        yield f"{where}: its header has no line numbers; applied at line {line}"
-    if what & udiff.RECOUNTED:
-        yield f"{where}: the counts in its header were wrong; its lines were counted"
-    if what & udiff.MOVED:
-        yield f"{where}: stated line {stated}, applied at line {line}"
-    if what & udiff.BLANKS_ASIDE:
-        yield f"{where}: blanks at line ends were set aside, stated line {stated}, applied at line {line}"
-    if what & udiff.LOST_BLANK:
-        lines = ", ".join(map(str, hunks.lost_blanks(hunk)))
-        yield f"{where}: empty context without its blank, line {lines} of the diff"
-    if what & udiff.NO_END:
-        yield f"{where}: the no-newline marker is missing; the file goes on without a final line end"
-    if what & udiff.CUT:
-        yield f"{where}: the last line end of the diff is missing"

@@ -1,0 +1,78 @@
+"""The sentences of a patch: what does not apply and what to change, and what was forgiven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from toolserver._fast import udiff
+
+SHOWN = 200
+"""Characters of a line that an error shows."""
+
+
+def text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
+
+
+def _line(text: bytes) -> str:
+    """Show a line so that its blanks and tabs can be seen."""
+    shown = text[: 4 * SHOWN].decode(errors="replace")
+    return json.dumps(shown if len(shown) <= SHOWN else shown[:SHOWN] + "…", ensure_ascii=False)
+
+
+def _places(error: udiff.Misplaced) -> str:
+    lines = ", ".join(map(str, error.places))
+    more = f" and {error.count - len(error.places)} more" if error.count > len(error.places) else ""
+    return f"line {lines}" if error.count == 1 else f"lines {lines}{more}"
+
+
+def misplaced(name: str, error: udiff.Misplaced) -> str:
+    stated = "no stated line" if error.stated is None else f"stated line {error.stated}"
+    hunk = f"hunk {error.hunk} of {name} (line {error.header} of the diff, {stated}) does not apply"
+    if error.kind == "several":
+        return f"{hunk}: it fits at {_places(error)}; correct its line number, or give more lines of context"
+    if error.kind == "out of order":
+        return (
+            f"{hunk}: it fits at {_places(error)} only, out of the order of the hunks or over another one; "
+            "put the hunks in the order of the file, each line in one hunk only"
+        )
+    if error.kind == "blanks":
+        return (
+            f"{hunk}: of {_places(error)}, the stated one fits but for blanks at line ends and the other one exactly; "
+            "correct the blanks or the line number"
+        )
+    if error.kind == "no line":
+        return f"{hunk}: it only adds lines, which fit everywhere; give it a line number within the file, or context"
+    if error.kind == "too much":
+        return f"{hunk}: its lines stand at too many places of the file; give exact line numbers or more context"
+    said = hunk
+    if error.expected is not None:
+        found = "the file ends before it" if error.found is None else f"found {_line(error.found)}"
+        said += f": at line {error.line} of the file expected {_line(error.expected)}, {found}"
+    if error.absent is not None:
+        number, line = error.absent
+        said += f"; {_line(line)} (line {number} of the diff) is nowhere in the file"
+    else:
+        said += "; its lines do not stand together anywhere in the file"
+    return said + "; read the file again and take its lines as they are"
+
+
+def notes(name: str, hunks: udiff.Hunks, hunk: int, header: int, stated: int, line: int, what: int) -> Iterator[str]:
+    """Tell what was forgiven in one hunk, a sentence for each thing."""
+    where = f"hunk {hunk} of {name} (line {header} of the diff)"
+    if what & udiff.UNNUMBERED:
+        yield f"{where}: its header has no line numbers; applied at line {line}"
+    if what & udiff.RECOUNTED:
+        yield f"{where}: the counts in its header were wrong; its lines were counted"
+    if what & udiff.MOVED:
+        yield f"{where}: stated line {stated}, applied at line {line}"
+    if what & udiff.BLANKS_ASIDE:
+        yield f"{where}: blanks at line ends were set aside, stated line {stated}, applied at line {line}"
+    if what & udiff.LOST_BLANK:
+        lines = ", ".join(map(str, hunks.lost_blanks(hunk)))
+        yield f"{where}: empty context without its blank, line {lines} of the diff"
+    if what & udiff.NO_END:
+        yield f"{where}: the no-newline marker is missing; the file goes on without a final line end"
+    if what & udiff.CUT:
+        yield f"{where}: the last line end of the diff is missing"
