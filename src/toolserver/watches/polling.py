@@ -22,7 +22,24 @@ PAUSE_MS = 500
 """Milliseconds between two looks."""
 KINDS = {Seen.added: "create", Seen.modified: "modify", Seen.deleted: "remove"}
 
-_UNREPORTED = frozenset(["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2"])
+_UNREPORTED = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "virtiofs",
+        "ceph",
+        "afs",
+        "lustre",
+        "beegfs",
+        "gpfs",
+        "ocfs2",
+        "gfs2",
+    }
+)
 """Types of file systems that do not report what other machines change; FUSE (`fuse`, `fuse.*`) beside them."""
 
 
