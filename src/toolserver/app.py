@@ -11,7 +11,7 @@ from starlette.routing import Route
 from toolserver import log
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
-from toolserver.http.streams import process_streams
+from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
 from toolserver.processes.environment import environment
@@ -20,6 +20,7 @@ from toolserver.processes.table import ProcessTable
 from toolserver.settings import Settings, StartError
 from toolserver.tools._list import TOOLS
 from toolserver.tools._tool import Fence, Services
+from toolserver.watches.table import WatchTable
 from toolserver.workspace import state
 from toolserver.workspace.activity import Activity
 from toolserver.workspace.root import Workspace
@@ -40,6 +41,7 @@ class Application:
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
+        await self.services.watches.stop()
         await self.services.processes.stop()
 
     def close(self) -> None:
@@ -56,9 +58,11 @@ def make_app(settings: Settings) -> Application:
     token = TokenFile(_token_file(settings, workspace.root))
     calls = log.CallLog(settings.log_level)
     launcher = Launcher(lambda: environment([token.read()]))
-    services = Services(workspace, Writer(workspace.root), ProcessTable(launcher, activity), fence)
+    services = Services(workspace, Writer(workspace.root), ProcessTable(launcher, activity), WatchTable(), fence)
     tools = ToolRoutes(TOOLS, services, calls)
-    routes = Routes([health(workspace), Route("/tools", tools.list), *process_streams(services)])
+    routes = Routes(
+        [health(workspace), Route("/tools", tools.list), *process_streams(services), watch_stream(services)]
+    )
     gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
     return Application(gate, services, activity, token, calls)
 

@@ -1,4 +1,4 @@
-"""Streams: what a process prints, as it comes, through a WebSocket or as NDJSON (specification, section 12)."""
+"""Streams: what a process prints and what a watch tells, as it comes (specification, section 12)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import error_body, send_json
 from toolserver.processes.process import Process
 from toolserver.tools._tool import Services
+from toolserver.watches.reader import WatchReader
 from toolserver.workspace.root import MAIN
 
 GOING_AWAY = 1001
@@ -58,6 +59,21 @@ def process_streams(services: Services) -> list[Route | WebSocketRoute]:
         WebSocketRoute("/stream/process/{id}", Socket(begin)),
         Route("/stream/process/{id}/lines", Lines(begin)),
     ]
+
+
+def watch_stream(services: Services) -> WebSocketRoute:
+    """Make the route of a watch's stream."""
+
+    def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
+        tree, name = request.query_params.get("tree", MAIN), request.path_params["id"]
+        with services.workspace.tree(tree):
+            watch = services.watches.find(tree, name)
+        if watch is None:
+            raise Missing(f"no watch {name}")
+        reader = WatchReader(watch, offset(request, "since"))
+        return reader, reader.stop
+
+    return WebSocketRoute("/stream/watch/{id}", Socket(begin))
 
 
 def _process(services: Services, request: HTTPConnection) -> Process:

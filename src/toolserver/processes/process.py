@@ -47,6 +47,8 @@ class Process:
         self._enders = 0
         self._timer: asyncio.TimerHandle | None = None
         self.on_end: Callable[[Process], None] | None = None
+        self.on_output: Callable[[Output], None] | None = None
+        """Called when something was printed; set it before the event loop goes on after the start."""
         self.stdout = Output(head_lines)
         self.stderr = Output(head_lines)
         self.feed = Feed({"stdout": self.stdout, "stderr": self.stderr}, backlog)
@@ -69,6 +71,8 @@ class Process:
     # --------------------------------------------------------------------------------------------------- its output
 
     def _printed(self, output: Output) -> None:
+        if self.on_output is not None:
+            self.on_output(output)
         if self.feed.readers:
             self.feed.publish(output)
 

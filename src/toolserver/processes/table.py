@@ -55,6 +55,13 @@ class ProcessTable:
         self._activity.begin()
         return process
 
+    def start_watched(self, command: Command, where: Where) -> Process:
+        """Start the command of a watch: like a job, but it does not hold the server awake."""
+        process = self._start(command, where, None, takes_input=False)
+        process.detached = True
+        self._jobs.add(process)
+        return process
+
     async def start_detached(
         self, command: Command, where: Where, *, relaunch: bool = True, name: str | None = None, marker: bytes = b""
     ) -> Process:

@@ -12,6 +12,9 @@ from toolserver.tools import (
     process_wait,
     process_write,
     read,
+    watch,
+    watch_poll,
+    watch_stop,
     write,
 )
 from toolserver.tools import exec as exec_tool
@@ -29,4 +32,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     process_close_stdin.TOOL,
     process_wait.TOOL,
     process_kill.TOOL,
+    watch.TOOL,
+    watch_poll.TOOL,
+    watch_stop.TOOL,
 )

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 from toolserver.processes.table import ProcessTable
 from toolserver.tools._arguments import Arguments
 from toolserver.tools._client import Client
+from toolserver.watches.table import WatchTable
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
 from toolserver.workspace.writer import Writer
@@ -33,6 +34,7 @@ class Services:
     workspace: Workspace
     writer: Writer
     processes: ProcessTable
+    watches: WatchTable
     fence: Fence = Fence()
 
 

@@ -150,8 +150,12 @@ class Observer:
         elif mask & (inotify.DELETE | inotify.MOVED_FROM):
             self._gone(node, name, want, out)
         elif not is_dir and want.all:
-            node.files.add(name)
-            out.append((node.child(name), "modify"))
+            if name in node.files:
+                out.append((node.child(name), "modify"))
+            elif (
+                self._status(node.child(name)) is not None
+            ):  # else a file without a name (O_TMPFILE), shown as `#INODE`
+                self._new_file(node, name, False, want, out)
 
     def _new_file(self, node: Node, name: bytes, moved: bool, want: Want, out: list[Change]) -> None:
         if name in node.dirs:
