@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 Strings = frozenset[bytes]
 
@@ -101,7 +102,8 @@ def joined(first: Words, second: Words) -> Words:
         prefix = _shortened(first.exact, 1) if seam is None else seam
     if second.exact is not None:
         suffix = _shortened(second.exact, -1) if seam is None else seam
-    return Words(None, prefix, suffix, _best(needs), empty=empty)
+    kept = first.needs if len(needs) == len(first.needs) else _best(needs)
+    return Words(None, prefix, suffix, kept, empty=empty)
 
 
 def either(first: Words, second: Words) -> Words:
@@ -133,15 +135,15 @@ def repeated(piece: Words, least: int, most: int | None) -> Words:
     return more if more.exact is not None else replace(more, suffix=_shortened(piece.ends, -1), empty=piece.empty)
 
 
+@lru_cache(maxsize=1024)
+def bits(strings: Strings) -> float:
+    """Answer minus the binary logarithm of the chance that one of these strings begins at a byte of source code."""
+    return min(sum(_BITS[byte] for byte in one) for one in strings) - math.log2(len(strings))
+
+
 def score(strings: Strings) -> float:
-    """Answer how rare these strings are in source code, in bits; each further string costs half a bit of time."""
-    rarest = min(bits(one) for one in strings)
-    return rarest - math.log2(len(strings)) - (len(strings) - 1) / 2
-
-
-def bits(string: bytes) -> int:
-    """Answer minus the binary logarithm of a string's chance to begin at a given byte."""
-    return sum(_BITS[byte] for byte in string)
+    """Answer how well these strings serve as a filter: rarity in bits, less half a bit for each further string."""
+    return bits(strings) - (len(strings) - 1) / 2
 
 
 def without_longer(strings: Strings) -> tuple[bytes, ...]:
@@ -154,16 +156,16 @@ def without_longer(strings: Strings) -> tuple[bytes, ...]:
 
 
 def with_short_variants(strings: Strings) -> Strings:
-    """Answer the ASCII strings and, of each other one, the first character that is not ASCII with its neighbours.
+    """Answer the ASCII strings and, of each other one, five bytes around its first byte that is not ASCII.
 
     A string holds its piece, so this asks for less than `strings` does, with far fewer of them.
     """
-    return frozenset(one if one.isascii() else _around_first_variant(one.decode()).encode() for one in strings)
+    return frozenset(one if one.isascii() else _around_first_variant(one) for one in strings)
 
 
-def _around_first_variant(text: str) -> str:
-    at = next(index for index, character in enumerate(text) if not character.isascii())
-    return text[max(at - 1, 0) : at + 2]
+def _around_first_variant(string: bytes) -> bytes:
+    before = next(index for index, byte in enumerate(string) if byte > 0x7F) - 1
+    return string[max(before, 0) : before + 5]
 
 
 def _product(first: Strings, second: Strings) -> Strings | None:
@@ -175,12 +177,15 @@ def _product(first: Strings, second: Strings) -> Strings | None:
 
 
 def _shortened(strings: Strings, direction: int) -> Strings:
-    """Answer beginnings (direction 1) or ends (-1) of all these strings, at most `MAX_UNION`."""
-    for length in (MAX_LENGTH, 32, 16, 8, 6, 5, 4, 3, 2):
-        cut = frozenset(one[:length] if direction > 0 else one[-length:] for one in strings)
-        if len(cut) <= MAX_UNION:
-            return cut
-    return _NOTHING_KNOWN
+    """Answer the strings if they are few, else the best choice of their beginnings (direction 1) or ends (-1)."""
+    if len(strings) <= MAX_UNION:
+        return strings
+    cuts = (
+        frozenset(one[:length] if direction > 0 else one[-length:] for one in strings)
+        for length in (32, 16, 8, 6, 5, 4, 3, 2)
+    )
+    few = [cut for cut in cuts if len(cut) <= MAX_UNION and b"" not in cut]
+    return max(few, key=score, default=_NOTHING_KNOWN)
 
 
 def _common(first: Words, second: Words) -> tuple[Strings, ...]:

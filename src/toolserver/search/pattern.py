@@ -17,11 +17,13 @@ from toolserver.search.tokens import LINE_START, AnyByte, Bar, Close, Edge, Flag
 MAX_PATTERN = 262_144
 """Bytes of a pattern."""
 MAX_SOURCE = 8 << 20
-"""Bytes of RE2 source, in which `\\w` alone is 2 KB."""
+"""Bytes of RE2 source for a pattern's classes; `\\w` alone is 2 KB."""
 MAX_MEMBERS = 16
 """Members of a class that are tried one by one as part of a literal."""
 MAX_VARIANTS = 8
 """Literals that are kept whole where case is ignored: each k and s doubles them (U+212A and U+017F fold to these)."""
+MIN_BITS = 7
+"""Literals that are more common, such as one frequent letter, make most lines candidates: RE2 alone is faster."""
 MIN_ALSO = 3
 """Bytes of a literal that only serves as a further condition."""
 
@@ -41,9 +43,9 @@ class Plan:
       they are in lower case and ASCII letters stand for both cases; other characters are listed in each case.
       None: nothing is known.
     * `also`: further such sets, each a necessary condition of its own (for a filter that can ask many).
-    * `bits`: minus the binary logarithm of the chance that one of `literals` begins at a byte of source code. Below
-      about 8 nearly every line is a candidate, and RE2 over the whole buffer is the faster way.
-    * `exact`: a line matches if and only if it contains one of `literals`; RE2 need not be asked.
+    * `bits`: minus the binary logarithm of the chance that one of `literals` begins at a byte of source code.
+    * `exact`: a line matches if and only if it contains one of `literals`, whether or not the CR of its CRLF is still
+      there; RE2 need not be asked.
     * `every`: all lines match. `never`: no line can match.
     """
 
@@ -116,12 +118,13 @@ def _plan(words: Words, source: bytes, fold: bool) -> Plan:
         best, exact = literals.with_short_variants(best), False
     chosen, *more = [literals.without_longer(one) for one in (best, *covers[1 : literals.MAX_NEEDS])]
     also = tuple(one for one in more if min(map(len, one)) >= MIN_ALSO)
-    return Plan(source, chosen, also, literals.score(frozenset(chosen)), fold=fold, exact=exact)
+    bits = literals.bits(frozenset(chosen))
+    if bits < MIN_BITS and not exact:
+        return Plan(source)
+    return Plan(source, chosen, also, bits, fold=fold, exact=exact)
 
 
 def _compile(source: bytes) -> Compiled:
-    if len(source) > MAX_SOURCE:
-        raise BadArgument("pattern: it compiles too large")
     try:
         return _re2.compile_source(source)
     except Refused as refused:
@@ -167,6 +170,7 @@ class _Reader:
         self.fold = ignore_case
         self.fold_all = fold_all
         self.out = [b"(?mi)" if ignore_case else b"(?m)"]
+        self.room = MAX_SOURCE
         self.groups = [_Group(ignore_case)]
         self.after_repeat = ""
         self.words = literals.EMPTY
@@ -196,7 +200,11 @@ class _Reader:
             self.out.extend(map(character_source, part.text))
             return self._text(part.text)
         if isinstance(part, Class):
-            self.out.append(part.source(fold=self.fold))
+            source = part.source(fold=self.fold)
+            self.out.append(source)
+            self.room -= len(source)
+            if self.room < 0:
+                raise BadArgument("pattern: it compiles too large")
             members = part.members(MAX_MEMBERS)
             return literals.ANYTHING if members is None else self._class(members)
         if isinstance(part, AnyByte):
@@ -215,15 +223,15 @@ class _Reader:
         if not self.fold_all:
             return literals.one_of([text.encode()], pure=True)
         if not self.fold:
-            return self._class(text) if len(text) == 1 else self._run(text)
+            return self._run(text)
         words, run = literals.EMPTY, ""
         for character in text:
             if character.isascii() and character not in "kKsS":
                 run += character
                 continue
-            words = literals.joined(literals.joined(words, self._run(run)), self._class(character))
+            words = literals.joined(literals.joined(words, self._run(run)) if run else words, self._class(character))
             run = ""
-        return literals.joined(words, self._run(run))
+        return literals.joined(words, self._run(run)) if run else words
 
     def _run(self, text: str) -> Words:
         """Answer the words of characters that have no other case than the one ASCII has."""
@@ -254,7 +262,7 @@ class _Reader:
         self.after_repeat = part.source
 
     def _flags(self, part: Flags) -> None:
-        """Write flags less `s`, which would let `.` match LF, and with `m`, without which `$` is the buffer's end."""
+        """Write flags with `m`, without which `$` is the buffer's end, and less `s`, as `.` is written as a class."""
         if part.opens:
             self.groups.append(_Group(self.fold))
         on = "m" + "".join(sign for sign in part.on if sign in "iU")

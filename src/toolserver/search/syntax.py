@@ -151,11 +151,9 @@ class _Scanner:
         """Take `(?P<name>` or, as newer versions of RE2 do, `(?<name>`."""
         end = self.pattern.find(">", name_at)
         name = self.pattern[name_at:end]
-        head = self.pattern[start : end + 1]
-        if end < 0 or not re.fullmatch(r"\w+", name) or not _re2.accepts(f"(?P<{name}>)".encode()):
-            raise self._malformed(
-                f"the group's name is malformed: {_shown(head if end >= 0 else self.pattern[start:])}", start
-            )
+        if end < 0 or not re.fullmatch(r"\w+", name):
+            shown = _shown(self.pattern[start : end + 1 or None])
+            raise self._malformed(f"a malformed group name: {shown}", start)
         if name in self.names:
             raise self._malformed(f"two groups have the name {_shown(name)}", start)
         self.names.add(name)
