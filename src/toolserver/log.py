@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import secrets
 import time
 import traceback
@@ -19,8 +20,8 @@ import orjson
 
 LEVELS = ("debug", "info", "warning", "error")
 STDERR = 2
-SHOWN = 64
-"""How many characters of a tool's or tree's name a line shows."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+"""What a line shows of a tool or a tree. Anything else is no name but text of the caller's."""
 
 _logger = logging.getLogger("toolserver")
 
@@ -133,9 +134,5 @@ class CallLog:
 
 
 def _name(name: object) -> str:
-    """Answer a name as JSON text that can hold no second line."""
-    if type(name) is not str:
-        return "null"
-    if name.isalnum() and name.isascii() and len(name) <= SHOWN:
-        return f'"{name}"'
-    return orjson.dumps(name[:SHOWN].encode(errors="replace").decode()).decode()
+    """Answer a tool's or tree's name as JSON; null for what no tool and no tree can be called."""
+    return f'"{name}"' if type(name) is str and NAME.fullmatch(name) else "null"

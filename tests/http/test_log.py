@@ -56,7 +56,7 @@ def test_no_line_can_be_forged(serve: Callable[..., Server]) -> None:
     """Whatever a tool's or a tree's name holds, it stays inside its own line, which stays short."""
     server = serve()
     forged = '","status":200}\n{"at":"forged","level":"info'
-    names = [forged, "a\rb", "\x1b[2J", "\u2028", "x" * 50_000, "é", '"', "\\"]
+    names = [forged, "a\rb", "\x1b[2J", "\u2028", "x" * 15_000, "é", '"', "\\"]
     for name in names:
         server.tool("read", path="f", tree=name)
         ask(server, post("/tools/" + "".join(f"%{byte:02X}" for byte in name.encode()), b""))
@@ -69,6 +69,8 @@ def test_no_line_can_be_forged(serve: Callable[..., Server]) -> None:
     assert len(calls) == 2 * len(names) + 3
     assert all(line.keys() == {"at", "level", "tool", "tree", "status", "ms", "bytes"} for line in calls)
     assert all(line["at"] != "forged" for line in lines)
+    assert {line["tool"] for line in calls} == {"read", None}
+    assert {line["tree"] for line in calls} == {"main", "the-end", None}
     assert "\x1b" not in server.log_text()
     assert SECRET not in server.log_text()
     assert max(map(len, server.log_text().split("\n"))) < 1000
