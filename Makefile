@@ -35,6 +35,12 @@ lint: build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint src/_fast
 	$(BIN)/lint-imports
 
+# A wheel and a source distribution; the wheel is built from the latter, which shows that nothing is missing in it.
+DIST ?= dist
+wheel: build
+	rm -rf $(DIST)
+	$(BIN)/python -m build --no-isolation --outdir $(DIST) .
+
 test: system lint
 	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest tests
 
