@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import logging
@@ -171,6 +172,8 @@ class Commit:
                 except PermissionError:
                     mode &= ~(stat.S_ISUID | stat.S_ISGID)
         os.fchmod(fd, mode)
+        if kept is not None:
+            _copy_attributes(b"/proc/self/fd/%d/%s" % (file.folder.fd, file.name), fd)
 
     def _hide(self, folder: Folder) -> bytes:
         """Answer a hidden name in a folder, recorded before anything has it and cleaned up at the end."""
@@ -352,6 +355,21 @@ class Commit:
         if error.errno == errno.EXDEV:
             return ToolError(f"{given}: its directory now lies on another file system")
         return failure(given, error)
+
+
+def _copy_attributes(source: bytes, target: int) -> None:
+    """Copy the access list, the label and the user's own attributes of a file, as far as permitted.
+
+    Capabilities and integrity marks belong to the old content and stay behind, as a write in place drops them too.
+    """
+    try:
+        names = os.listxattr(source, follow_symlinks=False)
+    except OSError:
+        return  # the file system has none, or tells nobody
+    for name in names:
+        if name.startswith("user.") or name in ("system.posix_acl_access", "security.selinux"):
+            with contextlib.suppress(OSError):
+                os.setxattr(target, name, os.getxattr(source, name, follow_symlinks=False))
 
 
 def _unmake(directory: int, name: bytes) -> None:

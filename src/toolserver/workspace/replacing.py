@@ -39,9 +39,10 @@ def replaced(content: bytes, old: bytes, new: bytes, every: bool, limit: int) ->
     if old == new:
         raise NoReplacement("old and new are the same text")
     count, places = occurrences(content, old, SHOWN)
-    if b"\n" in (new if count and b"\n" not in old else b"" if count else old + new) and all_crlf(content):
+    literal = count > 0 and b"\n" in old
+    if not literal and (b"\n" in old or b"\n" in new) and all_crlf(content):
         new = _crlf(new)
-        if not count:
+        if count == 0:
             old = _crlf(old)
             count, places = occurrences(content, old, SHOWN)
         if old == new:
@@ -125,8 +126,7 @@ def _without_numbers(old: bytes) -> bytes | None:
 
 def _difference(content: bytes, old: bytes, start: int, end: int, line: int) -> str:
     """Say how a place in the file, words from `start` to `end`, differs from `old`: by the first line that does."""
-    behind = len(content) - len(content[end:].lstrip(_BLANKS)) if end < len(content) else end
-    theirs = _lead(content[max(start - CUT, 0) : start]) + content[start:end] + _tail(content[end:behind])
+    theirs = _lead(content[max(start - CUT, 0) : start]) + content[start:end] + _tail(content[end : end + CUT])
     inner = old.strip()
     before = old.index(inner)
     mine = _lead(old[:before]) + inner + _tail(old[before + len(inner) :])
@@ -154,6 +154,7 @@ def _lead(blanks: bytes) -> bytes:
 
 def _tail(blanks: bytes) -> bytes:
     """Answer the white space at the start of a text up to the end of its first line."""
+    blanks = blanks[: len(blanks) - len(blanks.lstrip())]
     return blanks[: blanks.find(b"\n") + 1] or blanks
 
 

@@ -23,7 +23,7 @@ TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
 """The whole name of a temp. Watches and walks know the server's own files by it (fullmatch)."""
 STATE = b".kd"
 RECORDS = b".kd/writes"
-_RECORD = re.compile(rb"[0-9a-f]{24}")
+_RECORD = re.compile(r"[0-9a-f]{24}")
 _ROOM = 64 * 1024
 """Bytes of a record after which it is written anew with what is still under way."""
 
@@ -77,6 +77,7 @@ class Record:
         self._prefix = root if root.endswith(b"/") else root + b"/"
         self._guard = threading.Lock()
         self._fd = -1
+        self._own = ""
         self._size = 0
         self._names: dict[bytes, None] = {}
 
@@ -107,26 +108,24 @@ class Record:
             os.close(root)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            while not self._lock(os.open(secrets.token_hex(12).encode(), flags, 0o600, dir_fd=directory)):
-                pass
+            while self._fd < 0:
+                self._own = secrets.token_hex(12)
+                self._lock(os.open(self._own, flags, 0o600, dir_fd=directory))
         finally:
             os.close(directory)
         self._rewrite()
 
-    def _lock(self, fd: int) -> bool:
-        """Lock a new record; False where another server took it for a dead one's before, and removed it."""
+    def _lock(self, fd: int) -> None:
+        """Lock a new record and take it, unless another server took it for a dead one's before, and removed it."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_nlink:
-                self._fd = fd
-                return True
+                self._fd, fd = fd, -1
         except BlockingIOError:
             pass
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
-        return False
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
     def _rewrite(self) -> None:
         held = b"".join(name + b"\0" for name in self._names)
@@ -139,14 +138,18 @@ class Record:
         path = path.removeprefix(self._prefix)
         with self._guard:
             self._names.pop(path, None)
-            if not self._names and self._size and self._fd >= 0:
-                os.ftruncate(self._fd, 0)
-                self._size = 0
+            if not self._names and self._size:
+                try:
+                    os.ftruncate(self._fd, 0)
+                    self._size = 0
+                except OSError as error:  # a name that is gone may stay in the record
+                    log.debug("the record of temps stays as it is: %s", error)
 
     def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+            self._own = ""
             self._size = 0
 
     def close(self) -> None:
@@ -168,7 +171,7 @@ class Record:
             return  # no record, nothing to sweep
         try:
             for name in os.listdir(directory):
-                if _RECORD.fullmatch(os.fsencode(name)):
+                if name != self._own and _RECORD.fullmatch(name):
                     self._sweep_one(root, directory, name)
         finally:
             os.close(directory)

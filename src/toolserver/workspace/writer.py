@@ -69,7 +69,7 @@ class Writer:
         else:
             keys = await self._run(lambda: _keys(tree, wanted))
         async with self._paths.hold(keys):
-            return await self._run(lambda: self._attempts(tree, work, limit))
+            return await self._run(lambda: self.apply(tree, work, limit))
 
     async def _run(self, job: Callable[[], R]) -> R:
         """Run a job in the pool; a caller that is cancelled still waits for its end, since locks depend on it."""
@@ -80,7 +80,11 @@ class Writer:
             await asyncio.wait([future])
             raise
 
-    def _attempts(self, tree: Tree, work: Callable[[Batch], R], limit: int) -> R:
+    def apply(self, tree: Tree, work: Callable[[Batch], R], limit: int = FILE_LIMIT) -> R:
+        """Do what `change` does in the calling thread, which it blocks, without waiting for calls over the same files.
+
+        Nothing is lost without waiting either: a conflict is noticed, and the work repeated.
+        """
         self._record.sweep()
         ahead: set[bytes] = set()
         name = ""
