@@ -18,7 +18,7 @@ from toolserver.workspace.writer import Writer
 pytestmark = pytest.mark.skipif(not steps.allowed(), reason="a child may not be traced here (ptrace)")
 
 
-def leftovers(root: pathlib.Path) -> list[str]:
+def temps_in(root: pathlib.Path) -> list[str]:
     return [name for _, _, names in os.walk(root) for name in names if TEMP.fullmatch(name.encode())]
 
 
@@ -99,19 +99,18 @@ CASES = {
 
 @pytest.mark.parametrize(("work", "after"), CASES.values(), ids=CASES)
 def test_killed_at_every_step(tmp_path, work, after):
+    """§4 each file is its old or its new self, and no temporary file stays behind the next server's start."""
     case = Case(tmp_path, BEFORE, work)
     case.prepare()
     case.run()
     assert case.files() == after
     named = 0
     for step in steps.every_step(case.prepare, case.run):
-        named += bool(leftovers(case.root))
+        named += bool(temps_in(case.root))
         Writer(case.workspace.root).close()
         found = case.files()
         for name in BEFORE.keys() | after.keys():
             assert found.get(name) in (BEFORE.get(name), after.get(name)), f"{name} after a kill at step {step}"
         assert found.keys() <= BEFORE.keys() | after.keys(), f"left over after a kill at step {step}"
-        case.run_again = case.prepare()
     assert case.files() == after
-    case.workspace.close()
-    print(step, named)
+    assert bool(named) == (work is not write_new), "the steps at which a temp has a name are among those tried"

@@ -199,10 +199,9 @@ class Commit:
             for file in self._each(self._puts):
                 self._put(file, last=file is self._puts[-1])
         except BaseException as error:
-            self._put_back(error)
-            if isinstance(error, OSError):
-                raise self._failure(error) from error
-            raise
+            told = self._failure(error) if isinstance(error, OSError) else error
+            self._put_back(told)
+            raise told from (error if told is not error else error.__cause__)
         self._clean()
         for file in self._removals:
             if file.prune:
@@ -338,12 +337,14 @@ class Commit:
             except OSError as error:
                 lost.append(f"{file.place.given} ({error.strerror})")
         if lost:
-            kept = [path.decode(errors="replace") for _, path in self._hidden.values()]
-            for _, path in self._hidden.values():
+            kept = []
+            for name, (directory, path) in self._hidden.items():
                 self._record.drop(path)
+                if status_at(directory, name) is not None:
+                    kept.append(os.path.relpath(path, self._batch.tree.root).decode(errors="replace"))
             self._hidden.clear()
             raise ToolError(
-                f"{cause}; then {', '.join(lost)} could not be put back; the contents are in {', '.join(kept)}"
+                f"{cause}; then {', '.join(lost)} could not be put back; the old content is in {', '.join(kept)}"
             ) from cause
 
     def _failure(self, error: OSError) -> Exception:
