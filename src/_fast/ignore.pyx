@@ -180,12 +180,14 @@ cdef bint _pattern(wild_t* w, const uint8_t* p, size_t n, bint slashed) noexcept
             elif at + 1 == n:
                 wild_deep(w)
             elif p[at + 1] == c"/":
+                if at + 2 == n:
+                    return False    # an empty name behind the slash
                 wild_deep(w)
                 at += 1
             elif p[at + 1] == c"\\" and at + 2 < n and p[at + 2] == c"/":
-                wild_star(w)    # git lets `**` stand for no directory only before a plain slash
+                wild_deep(w)    # git lets `**` stand for no directory only before a plain slash
+                wild_star(w)
                 wild_slash(w)
-                wild_deep(w)
                 at += 2
             else:
                 wild_star(w)

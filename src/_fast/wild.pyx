@@ -48,6 +48,7 @@ cdef struct name_t:     # the pattern of one component
     uint16_t tail       # AFFIX: bytes behind the star, following the others; GENERAL: steps behind the last star
     uint16_t least      # the fewest bytes that match
     uint8_t kind
+    uint64_t pairs      # GENERAL: the pairs of neighbouring bytes that every match holds, see _pairs
 
 cdef struct rule_t:
     name_t name
@@ -87,6 +88,15 @@ cdef struct wild_t:
     bint deep_last      # the last component was `**`
     bint utf8
     bint failed         # out of memory
+
+
+cdef inline uint64_t _pairs(const char* s, size_t n) noexcept nogil:
+    """Answer a set, of one bit each by a hash, of the pairs of neighbouring bytes in a text."""
+    cdef uint64_t found = 0
+    cdef size_t i
+    for i in range(1, n):
+        found |= <uint64_t>1 << ((<uint8_t>s[i - 1] * 5 + <uint8_t>s[i] * 3) & 63)
+    return found
 
 
 cdef inline bint _same(const char* a, const char* b, size_t n) noexcept nogil:
@@ -248,6 +258,7 @@ cdef void _end_component(wild_t* w) noexcept nogil:
     cdef op_t* ops = w.ops + w.name_op
     cdef size_t count = w.op_count - w.name_op
     cdef size_t least = 0, star = count, stars = 0, i
+    cdef uint64_t pairs = 0
     cdef bint plain = True
     cdef name_t* name
     if w.failed:
@@ -255,6 +266,7 @@ cdef void _end_component(wild_t* w) noexcept nogil:
     for i in range(count):
         if ops[i].kind == OP_LITERAL:
             least += ops[i].size
+            pairs |= _pairs(w.text + ops[i].at, ops[i].size)
         elif ops[i].kind == OP_STAR:
             star = i
             stars += 1
@@ -269,6 +281,7 @@ cdef void _end_component(wild_t* w) noexcept nogil:
         return
     name.least = <uint16_t>least
     name.tail = 0
+    name.pairs = pairs
     if plain and stars == 0:
         name.kind = EXACT
         name.at = ops[0].at
@@ -303,6 +316,7 @@ cdef void wild_deep(wild_t* w) noexcept nogil:
     name.kind = DEEP
     name.at = name.size = 0
     name.tail = name.least = 0
+    name.pairs = 0
     w.deep_last = True
 
 
@@ -688,6 +702,7 @@ cdef int wild_last(
     """See the pxd."""
     cdef uint32_t best = 0, at
     cdef size_t slot, i, word
+    cdef uint64_t pairs = 0     # of the name, once they are asked for
     cdef const rule_t* rule
     cdef const uint64_t* first
     cdef const uint64_t* last
@@ -719,6 +734,11 @@ cdef int wild_last(
                 if at < best:
                     return w.rules[best - 1].flags
                 rule = w.rules + at
+                if rule.name.kind == GENERAL and rule.name.pairs:
+                    if pairs == 0:
+                        pairs = _pairs(name, name_len)
+                    if rule.name.pairs & ~pairs:
+                        continue
                 if _fits(w, &rule.name, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
                     return rule.flags
     else:
