@@ -2,7 +2,7 @@
 
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 cdef extern from *:
     """
@@ -50,6 +50,11 @@ cdef struct name_t:     # the pattern of one component
     uint8_t kind
     uint64_t pairs      # GENERAL: the pairs of neighbouring bytes that every match holds, see _pairs
 
+cdef struct quick_t:    # what refuses most names without looking at the pattern itself
+    uint64_t end        # the last bytes of every match, as _end loads them
+    uint64_t mask       # which of them are known
+    uint64_t pairs
+
 cdef struct rule_t:
     name_t name
     uint32_t dirs       # the first component of those before the name
@@ -71,6 +76,7 @@ cdef struct wild_t:
     char* text
     uint32_t* slots     # hash table of the exact names: the last rule of a name, plus one
     uint32_t* masked    # the rules that are no exact names, in order
+    quick_t* quick      # one for each of these
     uint64_t* tables    # per first byte and per last byte of a name: which of these rules may fit
     size_t rule_count, rule_room
     size_t dir_count, dir_room
@@ -97,6 +103,19 @@ cdef inline uint64_t _pairs(const char* s, size_t n) noexcept nogil:
     for i in range(1, n):
         found |= <uint64_t>1 << ((<uint8_t>s[i - 1] * 5 + <uint8_t>s[i] * 3) & 63)
     return found
+
+
+cdef inline uint64_t _end(const char* s, size_t n) noexcept nogil:
+    """Load the last 8 bytes of a text, zeros in front of a shorter one."""
+    cdef uint64_t word = 0
+    cdef char* to = <char*>&word
+    cdef size_t i
+    if n >= 8:
+        memcpy(&word, s + n - 8, 8)
+    else:
+        for i in range(n):
+            to[8 - n + i] = s[i]
+    return word
 
 
 cdef inline bint _same(const char* a, const char* b, size_t n) noexcept nogil:
@@ -143,6 +162,7 @@ cdef void wild_free(wild_t* w) noexcept nogil:
     free(w.text)
     free(w.slots)
     free(w.masked)
+    free(w.quick)
     free(w.tables)
     free(w)
 
@@ -433,9 +453,11 @@ cdef bint _fill_tables(wild_t* w) noexcept nogil:
     cdef int last
     w.words = (w.masked_count + 63) // 64
     w.tables = <uint64_t*>calloc(w.words * 512, sizeof(uint64_t))
-    if w.tables == NULL:
+    w.quick = <quick_t*>calloc(w.masked_count, sizeof(quick_t))
+    if w.tables == NULL or w.quick == NULL:
         return False
     for i in range(w.masked_count):
+        _known_end(w, &w.rules[w.masked[i]].name, w.quick + i)
         word = i >> 6
         bit = <uint64_t>1 << (i & 63)
         for last in range(2):
@@ -445,6 +467,39 @@ cdef bint _fill_tables(wild_t* w) noexcept nogil:
                 if edge[byte >> 6] >> (byte & 63) & 1:
                     table[byte * w.words + word] |= bit
     return True
+
+
+cdef void _known_end(const wild_t* w, const name_t* name, quick_t* quick) noexcept nogil:
+    """Note the bytes that every matching name ends with; one in the place of a wildcard is left out."""
+    cdef char text[8]
+    cdef char mask[8]
+    cdef size_t left = 8, step, i, n
+    cdef const op_t* op
+    memset(text, 0, 8)
+    memset(mask, 0, 8)
+    if name.kind == AFFIX:
+        n = min(left, <size_t>name.tail)
+        for i in range(n):
+            text[8 - n + i] = w.text[name.at + name.size + name.tail - n + i]
+            mask[8 - n + i] = <char>0xff
+    else:
+        step = name.size
+        while step and left:
+            step -= 1
+            op = w.ops + name.at + step
+            if op.kind == OP_LITERAL:
+                n = min(left, <size_t>op.size)
+                for i in range(n):
+                    text[left - n + i] = w.text[op.at + op.size - n + i]
+                    mask[left - n + i] = <char>0xff
+                left -= n
+            elif op.kind == OP_STAR or w.utf8:  # of unknown length
+                break
+            else:
+                left -= 1
+        quick.pairs = name.pairs
+    memcpy(&quick.end, text, 8)
+    memcpy(&quick.mask, mask, 8)
 
 
 cdef bint _fill_slots(wild_t* w, size_t exact) noexcept nogil:
@@ -703,6 +758,8 @@ cdef int wild_last(
     cdef uint32_t best = 0, at
     cdef size_t slot, i, word
     cdef uint64_t pairs = 0     # of the name, once they are asked for
+    cdef uint64_t end
+    cdef const quick_t* quick
     cdef const rule_t* rule
     cdef const uint64_t* first
     cdef const uint64_t* last
@@ -723,6 +780,7 @@ cdef int wild_last(
     if w.words:
         first = w.tables + <uint8_t>name[0] * w.words
         last = w.tables + (256 + <size_t><uint8_t>name[name_len - 1]) * w.words
+        end = _end(name, name_len)
         word = w.words
         while word:
             word -= 1
@@ -730,15 +788,19 @@ cdef int wild_last(
             while bits:
                 i = 63 - wild_clz(bits)
                 bits ^= <uint64_t>1 << i
-                at = w.masked[word << 6 | i]
+                i |= word * 64
+                quick = w.quick + i
+                if (quick.end ^ end) & quick.mask:
+                    continue
+                if quick.pairs:
+                    if pairs == 0:
+                        pairs = _pairs(name, name_len)
+                    if quick.pairs & ~pairs:
+                        continue
+                at = w.masked[i]
                 if at < best:
                     return w.rules[best - 1].flags
                 rule = w.rules + at
-                if rule.name.kind == GENERAL and rule.name.pairs:
-                    if pairs == 0:
-                        pairs = _pairs(name, name_len)
-                    if rule.name.pairs & ~pairs:
-                        continue
                 if _fits(w, &rule.name, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
                     return rule.flags
     else:
