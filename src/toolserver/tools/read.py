@@ -29,7 +29,7 @@ MAX_IMAGES = 5_000_000
 MAX_PATHS = 50
 DEFAULT_LIMIT = 2000
 INLINE = 262_144
-"""Files up to this size are answered on the event loop if the page cache has them: a hop to a thread takes longer."""
+"""Bytes of files that a call answers on the event loop if the page cache has them: a hop to a thread takes longer."""
 
 Offset = Annotated[int, Meta(ge=0, description="The first line to show, counted from 1; 0 means 1.")]
 Limit = Annotated[int, Meta(ge=0, description="How many lines to show at most.")]
@@ -73,9 +73,12 @@ class Content:
 
 @dataclass(slots=True)
 class Budget:
-    """What the images of one call may still take, in bytes of base64."""
+    """What one call may still take."""
 
     left: int = MAX_IMAGES
+    """Bytes of base64 of its images."""
+    inline: int = INLINE
+    """Bytes of files that are answered on the event loop."""
 
 
 async def run(call: Call, args: ReadArguments) -> Answer:
@@ -117,23 +120,23 @@ def _as_given(entry: ReadEntry) -> str:
 async def _shown(tree: Tree, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
     """Answer one file. Raises ToolError with the path."""
     fd, status = tree.open_regular(place)
-    data = None
     try:
-        if status.st_size <= INLINE:
-            data = read_cached(fd, status.st_size)
-    finally:
-        if data is not None:
-            os.close(fd)
-    if data is not None:
-        content = _content(place, status.st_size, data)
-        shown = _present(place, content, offset, limit, budget)
-    else:
+        data = read_cached(fd, status.st_size) if status.st_size <= budget.inline else None
+    except BaseException:
+        os.close(fd)
+        raise
+    if data is None:
 
         def work() -> tuple[Content, Answer | None]:
             content = _load(fd, place, status.st_size)
             return content, _present(place, content, offset, limit, budget)
 
         content, shown = await with_descriptor(fd, work)
+    else:
+        os.close(fd)
+        budget.inline -= len(data)
+        content = _content(place, len(data), data)
+        shown = _present(place, content, offset, limit, budget)
     return await _scaled(place, content, budget) if shown is None else shown
 
 
