@@ -57,7 +57,7 @@ def killed_at(job: Callable[[], None], step: int) -> bool:
 
 
 def every_step(prepare: Callable[[], None], job: Callable[[], None], stride: int = 1) -> Iterator[int]:
-    """Prepare and kill at step 1, 1 + stride, … until the job ends; after each kill the caller looks at what is left."""
+    """Prepare and kill at step 1, 1 + stride, … until the job ends; the caller looks at what each kill left."""
     step = 1
     while True:
         prepare()

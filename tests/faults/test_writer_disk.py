@@ -110,7 +110,7 @@ def test_read_only(tmp_path):
         mounted("-o", "remount,ro,bind", str(root / "shut"))
         call = Call(root)
         for files in ({"shut_f": b"new\n"}, {"f": b"new\n", "shut_f": b"new\n"}, {"shut_n_m": b"new\n"}):
-            with pytest.raises(ToolError, match="^shut/.*: the file system is read-only"):
+            with pytest.raises(ToolError, match=r"^shut/.*: the file system is read-only"):
                 call.put(**files)
             assert names(root) == ["f", "shut", "shut/f"]
             assert (root / "f").read_text() == (root / "shut/f").read_text() == "old\n"
@@ -133,7 +133,7 @@ def test_file_that_is_a_mount(tmp_path):
     mounted("--bind", str(tmp_path / "source"), str(tmp_path / "g"))
     try:
         before = os.stat(tmp_path / "f")
-        with pytest.raises(ToolError, match="^g: "):
+        with pytest.raises(ToolError, match=r"^g: "):
             Call(tmp_path).put(f=b"new\n", n_m=b"new\n", g=b"new\n", h=b"new\n")
         assert [(tmp_path / name).read_text() for name in "fgh"] == ["old f\n", "old source\n", "old h\n"]
         assert (os.stat(tmp_path / "f").st_ino, os.stat(tmp_path / "f").st_mtime_ns) == (
@@ -185,7 +185,7 @@ def test_poor_file_systems(tmp_path, monkeypatch, poor):
                 rename(old, new, **dirs)
 
             patch.setattr(commit.os, "rename", last_fails)
-        with pytest.raises(ToolError, match="^g: input/output error"):
+        with pytest.raises(ToolError, match=r"^g: input/output error"):
             call.put(f=b"x\n", o_p=b"x\n", g=b"x\n")
     assert names(tmp_path) == ["f", "g", "n", "n/m"]
     assert [(tmp_path / name).read_text() for name in ("n/m", "f", "g")] == ["1\n", "2\n", "3\n"]
@@ -209,7 +209,7 @@ def test_put_back_that_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(commit, "exchange", once)
     monkeypatch.setattr(commit, "replace", refuse(errno.ENOSPC))
     with pytest.raises(
-        ToolError, match="^g: no space.*; then f .* could not be put back; the old content is in "
+        ToolError, match=r"^g: no space.*; then f .* could not be put back; the old content is in "
     ) as told:
         call.put(f=b"new f\n", g=b"new g\n")
     kept = tmp_path / str(told.value).rpartition(" in ")[2]
@@ -231,6 +231,6 @@ def test_keeps_changing(tmp_path):
         (tmp_path / "f").write_text(str(number + 1))
         file.put(b"mine")
 
-    with call.workspace.tree("main") as tree, pytest.raises(ToolError, match="^f keeps changing"):
+    with call.workspace.tree("main") as tree, pytest.raises(ToolError, match=r"^f keeps changing"):
         call.writer.apply(tree, work)
     assert int((tmp_path / "f").read_text()) > 1
