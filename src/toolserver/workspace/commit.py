@@ -238,7 +238,7 @@ class Commit:
 
     def _put(self, file: File, last: bool) -> None:
         temp = self._temps[file.path]
-        if file.kept is not None:
+        if file.on_disk:
             self._replace(file, temp, last)
             return
         if file.is_directory:

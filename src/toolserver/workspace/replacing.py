@@ -126,14 +126,16 @@ def _without_numbers(old: bytes) -> bytes | None:
 
 def _difference(content: bytes, old: bytes, start: int, end: int, line: int) -> str:
     """Say how a place in the file, words from `start` to `end`, differs from `old`: by the first line that does."""
-    theirs = _lead(content[max(start - CUT, 0) : start]) + content[start:end] + _tail(content[end : end + CUT])
     inner = old.strip()
     before = old.index(inner)
-    mine = _lead(old[:before]) + inner + _tail(old[before + len(inner) :])
-    if before == 0:
-        theirs = theirs.lstrip()
-    if before + len(inner) == len(old):
-        theirs = theirs.rstrip()
+    tail = _tail(old[before + len(inner) :])
+    mine = _lead(old[:before]) + inner + tail
+    theirs = content[start:end]
+    if before:
+        theirs = _lead(content[max(start - CUT, 0) : start]) + theirs
+    if tail:
+        found = _tail(content[end : end + CUT])
+        theirs += found if b"\n" in tail else found.rstrip(b"\n")
     pairs = itertools.zip_longest(mine.split(b"\n"), theirs.split(b"\n"), fillvalue=b"")
     for at, (wanted, found) in enumerate(pairs):
         if wanted != found:
