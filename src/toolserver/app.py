@@ -17,6 +17,7 @@ from toolserver.http.tools import ToolRoutes
 from toolserver.processes.environment import environment
 from toolserver.processes.launch import Launcher
 from toolserver.processes.table import ProcessTable
+from toolserver.search.engine import SearchEngine
 from toolserver.settings import Settings, StartError
 from toolserver.tools._list import TOOLS
 from toolserver.tools._tool import Fence, Services
@@ -46,6 +47,7 @@ class Application:
 
     def close(self) -> None:
         """Give back what the services hold; called last."""
+        self.services.search.close()
         self.services.writer.close()
         self.calls.flush()
 
@@ -58,7 +60,8 @@ def make_app(settings: Settings) -> Application:
     token = TokenFile(_token_file(settings, workspace.root))
     calls = log.CallLog(settings.log_level)
     launcher = Launcher(lambda: environment([token.read()]))
-    services = Services(workspace, Writer(workspace.root), ProcessTable(launcher, activity), WatchTable(), fence)
+    processes = ProcessTable(launcher, activity)
+    services = Services(workspace, Writer(workspace.root), processes, WatchTable(), SearchEngine(), fence)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
         [health(workspace), Route("/tools", tools.list), *process_streams(services), watch_stream(services)]

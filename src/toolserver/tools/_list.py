@@ -4,6 +4,8 @@ from typing import Any
 
 from toolserver.tools import (
     edit,
+    glob,
+    grep,
     patch,
     process_close_stdin,
     process_kill,
@@ -25,6 +27,8 @@ TOOLS: tuple[Tool[Any], ...] = (
     write.TOOL,
     edit.TOOL,
     patch.TOOL,
+    glob.TOOL,
+    grep.TOOL,
     exec_tool.TOOL,
     process_list.TOOL,
     process_output.TOOL,

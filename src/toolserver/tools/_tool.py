@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from toolserver.processes.table import ProcessTable
+from toolserver.search.engine import SearchEngine
 from toolserver.tools._arguments import Arguments
 from toolserver.tools._client import Client
 from toolserver.watches.table import WatchTable
@@ -35,6 +36,7 @@ class Services:
     writer: Writer
     processes: ProcessTable
     watches: WatchTable
+    search: SearchEngine
     fence: Fence = Fence()
 
 

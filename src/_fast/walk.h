@@ -1,0 +1,285 @@
+/* System calls of a walk: directories read whole and sorted, opened so that they provably lie below a descriptor.
+ *
+ * Nothing here calls Python or takes the GIL.
+ */
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <climits>
+#include <ctime>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
+namespace walk {
+
+/* Kinds of a name; those that are neither are left out. */
+enum Kind : uint8_t { OTHER = 0, FILE = 1, DIRECTORY = 2, LINK = 3 };
+
+constexpr int DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+constexpr int FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+inline void raise_flag(int *at) noexcept { __atomic_store_n(at, 1, __ATOMIC_RELAXED); }
+inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
+/* Whether that was the last reference. */
+inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
+
+/* Nanoseconds of a clock that only goes forward, to a few milliseconds. */
+inline int64_t ticks() noexcept {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+inline int open_beneath(int root, const char *path, int flags, uint64_t resolve) noexcept {
+    open_how how;
+    std::memset(&how, 0, sizeof how);
+    how.flags = static_cast<uint64_t>(flags);
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
+    for (int tries = 0;;) {
+        const long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        if (fd >= 0) return static_cast<int>(fd);
+        /* EAGAIN: something was renamed while `..` of a link was judged */
+        if (errno == EINTR || (errno == EAGAIN && tries++ < 128)) continue;
+        return -1;
+    }
+}
+
+/* Open a directory below `root` without following any link; `path` is relative, empty for `root` itself. One component
+ * at a time where the kernel has no openat2, or the path is longer than the kernel takes at once. -1 and errno. */
+inline int open_directory(int root, const char *path, size_t size) noexcept {
+    if (size == 0) return openat(root, ".", DIRECTORY_FLAGS);
+    const int direct = open_beneath(root, path, DIRECTORY_FLAGS, RESOLVE_NO_SYMLINKS);
+    if (direct >= 0 || (errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG)) return direct;
+    int at = root;
+    for (size_t begin = 0; begin < size;) {
+        const void *slash = std::memchr(path + begin, '/', size - begin);
+        const size_t end = slash ? static_cast<size_t>(static_cast<const char *>(slash) - path) : size;
+        char name[NAME_MAX + 1];
+        if (end - begin > NAME_MAX) {
+            if (at != root) close(at);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        std::memcpy(name, path + begin, end - begin);
+        name[end - begin] = 0;
+        const int next = openat(at, name, DIRECTORY_FLAGS);
+        const int failed = errno;
+        if (at != root) close(at);
+        if (next < 0) {
+            errno = failed;
+            return -1;
+        }
+        at = next;
+        begin = end + 1;
+    }
+    return at;
+}
+
+/* Spell the name under which the kernel shows an open descriptor. */
+inline void name_descriptor(int fd, char (&out)[32]) noexcept { std::snprintf(out, sizeof out, "/proc/self/fd/%d", fd); }
+
+/* Open, as O_PATH, the regular file that a link leads to over other links, if that lies below `root`, whose absolute path
+ * is `above`. -1: it does not. */
+inline int open_target(int root, const char *above, size_t above_size, int directory, const char *path,
+                       const char *name) noexcept {
+    int fd = open_beneath(root, path, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0) {
+        /* an absolute link, or one that leaves and comes back; else there is nothing to follow */
+        if (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG) return -1;
+        fd = openat(directory, name, O_PATH | O_CLOEXEC);
+        if (fd < 0) return -1;
+        char shown[32], found[PATH_MAX];
+        name_descriptor(fd, shown);
+        const ssize_t size = readlink(shown, found, sizeof found);
+        const bool below = size > 0 && static_cast<size_t>(size) > above_size && static_cast<size_t>(size) < sizeof found &&
+                           std::memcmp(found, above, above_size) == 0 &&
+                           (above_size == 1 || found[above_size] == '/');
+        if (!below) {
+            close(fd);
+            return -1;
+        }
+    }
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Open for reading what an O_PATH descriptor stands for; it is closed in any case. */
+inline int reopen(int path_fd) noexcept {
+    char shown[32];
+    name_descriptor(path_fd, shown);
+    const int fd = open(shown, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    close(path_fd);
+    return fd;
+}
+
+/* A name of a directory: where its bytes begin in Listing::raw, and its first eight as a number that sorts like them. */
+struct Entry {
+    uint64_t key;
+    uint32_t at;
+    uint16_t size;
+    uint8_t kind;
+};
+
+/* A directory, read whole. Zeroed to begin with; `discard` frees it. */
+struct Listing {
+    char *raw;
+    size_t capacity;
+    Entry *entries;
+    size_t count, room;
+};
+
+inline void discard(Listing *listing) noexcept {
+    std::free(listing->raw);
+    std::free(listing->entries);
+    *listing = Listing{};
+}
+
+struct Record {  /* what getdents64 writes */
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[1];
+};
+
+inline uint8_t kind_of(int directory, const Record *record) noexcept {
+    switch (record->type) {
+        case DT_REG: return FILE;
+        case DT_DIR: return DIRECTORY;
+        case DT_LNK: return LINK;
+        case DT_UNKNOWN: break;
+        default: return OTHER;
+    }
+    struct stat status;
+    if (fstatat(directory, record->name, &status, AT_SYMLINK_NOFOLLOW) != 0) return OTHER;
+    return S_ISREG(status.st_mode) ? FILE : S_ISDIR(status.st_mode) ? DIRECTORY : S_ISLNK(status.st_mode) ? LINK : OTHER;
+}
+
+inline uint64_t key_of(const char *name, size_t size) noexcept {
+    unsigned char first[8] = {};
+    std::memcpy(first, name, std::min<size_t>(size, 8));
+    uint64_t key;
+    std::memcpy(&key, first, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    key = __builtin_bswap64(key);
+#endif
+    return key;
+}
+
+/* Read all names of a directory, sorted bytewise; `.`, `..` and special files are left out. An error on the way ends the
+ * list there. -1: no memory. */
+inline int list(int directory, Listing *listing) noexcept {
+    size_t used = 0;
+    listing->count = 0;
+    for (;;) {
+        if (listing->capacity - used < 32768) {
+            const size_t capacity = listing->capacity ? listing->capacity * 2 : 65536;
+            void *raw = capacity <= UINT32_MAX ? std::realloc(listing->raw, capacity) : nullptr;
+            if (raw == nullptr) return -1;
+            listing->raw = static_cast<char *>(raw);
+            listing->capacity = capacity;
+        }
+        const long got = syscall(SYS_getdents64, directory, listing->raw + used, listing->capacity - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        used += static_cast<size_t>(got);
+    }
+    for (size_t at = 0; at < used;) {
+        const Record *record = reinterpret_cast<const Record *>(listing->raw + at);
+        const size_t name = at + offsetof(Record, name);
+        at += record->size;
+        if (record->name[0] == '.' && (record->name[1] == 0 || (record->name[1] == '.' && record->name[2] == 0))) continue;
+        const uint8_t kind = kind_of(directory, record);
+        if (kind == OTHER) continue;
+        if (listing->count == listing->room) {
+            const size_t room = listing->room ? listing->room * 2 : 256;
+            void *entries = std::realloc(listing->entries, room * sizeof(Entry));
+            if (entries == nullptr) return -1;
+            listing->entries = static_cast<Entry *>(entries);
+            listing->room = room;
+        }
+        const size_t size = std::strlen(record->name);
+        listing->entries[listing->count++] =
+            Entry{key_of(record->name, size), static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind};
+    }
+    const char *raw = listing->raw;
+    std::sort(listing->entries, listing->entries + listing->count, [raw](const Entry &a, const Entry &b) {
+        if (a.key != b.key) return a.key < b.key;
+        const int order = std::memcmp(raw + a.at, raw + b.at, std::min(a.size, b.size));
+        return order ? order < 0 : a.size < b.size;
+    });
+    return 0;
+}
+
+/* Read a whole regular file of at most `most` bytes; NULL: it is none, is larger, cannot be read, or there is no memory.
+ * The caller frees it. */
+inline char *read_rules(int directory, const char *name, size_t most, size_t *size) noexcept {
+    const int fd = openat(directory, name, FILE_FLAGS);
+    if (fd < 0) return nullptr;
+    struct stat status;
+    char *data = nullptr;
+    size_t used = 0, capacity = 0;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) <= most) {
+        for (;;) {
+            if (capacity - used < 512) {
+                capacity = capacity ? capacity * 2 : static_cast<size_t>(status.st_size) + 1024;
+                void *more = capacity <= 2 * most + 2048 ? std::realloc(data, capacity) : nullptr;
+                if (more == nullptr) break;
+                data = static_cast<char *>(more);
+            }
+            const ssize_t got = read(fd, data + used, capacity - used);
+            if (got < 0 && errno == EINTR) continue;
+            if (got > 0) {
+                used += static_cast<size_t>(got);
+                continue;
+            }
+            if (got == 0) {
+                close(fd);
+                *size = used;
+                return data;
+            }
+            break;
+        }
+    }
+    std::free(data);
+    close(fd);
+    return nullptr;
+}
+
+/* A moment, as the kernel tells it: years past 2262 do not fit into nanoseconds. */
+struct Moment {
+    int64_t seconds;
+    uint32_t nanoseconds;
+};
+
+/* The mtime of a name itself, if it is (still) of `kind`. Whether it is. */
+inline bool age(int directory, const char *name, uint8_t kind, Moment *mtime) noexcept {
+    struct statx status;
+    const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_SYNC_AS_STAT;
+    if (statx(directory, name, flags, STATX_TYPE | STATX_MTIME, &status) != 0) return false;
+    if (kind == FILE ? !S_ISREG(status.stx_mode) : !S_ISLNK(status.stx_mode)) return false;
+    *mtime = Moment{status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec};
+    return true;
+}
+
+}  // namespace walk

@@ -1,0 +1,201 @@
+"""The search engine: questions of glob and grep, answered by the kernels on shared threads."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolserver._fast.globs import Glob
+from toolserver._fast.grep import Grep
+from toolserver._fast.listing import Listing
+from toolserver._fast.scan import MOST as MOST_NEEDLES
+from toolserver._fast.scan import Needles
+from toolserver.errors import ToolError
+from toolserver.search.gitfiles import GitFiles
+from toolserver.search.judge import judge
+from toolserver.search.pattern import Plan, analyse
+from toolserver.search.threads import Job, Threads
+from toolserver.workspace.paths import Tree, kind
+from toolserver.workspace.root import MAIN
+
+MAX_PATHS = 5000
+"""Paths of a glob."""
+MIN_BITS = 8.0
+"""Literals more common than this (see `Plan.bits`) stand in nearly every line: the regex is asked about all of them."""
+TREES_KEPT = 32
+"""Trees whose git files are remembered."""
+
+OnLeave = Callable[[Callable[[], None]], None]
+"""Is given what to call when nobody waits for the answer any more."""
+
+
+class _Root:
+    """A descriptor of a tree's root that lives until the last that needs it is gone."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = os.dup(fd)
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is searched in a tree: the directory `cwd` (its link-free path from the root), or only `file` in it."""
+
+    cwd: bytes
+    file: bytes | None = None
+
+    @property
+    def path(self) -> bytes:
+        return self.cwd if self.file is None else os.path.join(self.cwd, self.file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for, and how it is answered; `most_bytes` bounds the list of results in JSON."""
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    glob: Glob | None = None
+    mode: Literal["content", "files", "count"] = "content"
+    context: int = 0
+    most: int = 2000
+    most_bytes: int = 10 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A list in JSON, and whether there are more results than it holds."""
+
+    json: bytes
+    truncated: bool
+
+
+def directory(tree: Tree, cwd: str | None) -> Place:
+    """Answer the directory that a call names; a ToolError where it is none."""
+    fd, path = tree.directory(cwd)
+    os.close(fd)
+    return Place(path)
+
+
+def directory_or_file(tree: Tree, cwd: str | None) -> Place:
+    """Answer the directory or the regular file that a call names; a ToolError where it is neither."""
+    place = tree.place("." if cwd is None else cwd, "cwd")
+    fd = tree.open(place, os.O_PATH)
+    try:
+        mode = os.fstat(fd).st_mode
+        path = tree.path_of(fd, place)
+    finally:
+        os.close(fd)
+    if stat.S_ISDIR(mode):
+        return Place(path)
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{place.given} is {kind(mode)}, not a directory or a regular file")
+    above, _, name = path.rpartition(b"/")
+    return Place(above, name)
+
+
+class SearchEngine:
+    """Answers searches. Made without cost; its threads start with the first question and end with `close`."""
+
+    def __init__(self) -> None:
+        self._threads = Threads()
+        self._git: OrderedDict[tuple[str, bytes], GitFiles] = OrderedDict()
+
+    def close(self) -> None:
+        """Stop all searches and end the threads."""
+        self._threads.close()
+
+    async def glob(self, tree: Tree, place: Place, glob: Glob, on_leave: OnLeave) -> Results:
+        """Answer the newest files that `glob` fits, at most MAX_PATHS."""
+        walk = self._walk(tree, place)
+
+        def prepare() -> Listing:
+            return Listing(**walk(), glob=glob, width=self._threads.count, most=MAX_PATHS)
+
+        return await self._threads.run(prepare, lambda job: Results(*job.answer()), on_leave)
+
+    async def grep(self, tree: Tree, place: Place, question: Question, on_leave: OnLeave) -> Results:
+        """Answer the lines, files or counts that match. Raises BadArgument for a pattern that is none."""
+        walk = self._walk(tree, place)
+
+        def prepare() -> Job:
+            plan = analyse(question.pattern, literal=question.literal, ignore_case=question.ignore_case)
+            if plan.never:
+                return _Nothing()
+            return Grep(
+                **walk(),
+                glob=question.glob,
+                file=place.file,
+                width=1 if place.file else self._threads.count,
+                mode=question.mode,
+                lines=question.context,
+                most=question.most,
+                most_bytes=question.most_bytes,
+                **_matching(plan),
+            )
+
+        def conclude(job: Job) -> Results:
+            return Results(*job.answer(question.most_bytes)) if isinstance(job, Grep) else Results(b"[]", False)
+
+        return await self._threads.run(prepare, conclude, on_leave)
+
+    def _walk(self, tree: Tree, place: Place) -> Callable[[], dict[str, Any]]:
+        """Answer what makes the first arguments of a walk, at the moment that it starts."""
+        git = self._git_files(tree)
+        root = _Root(tree.fd)
+
+        def arguments() -> dict[str, Any]:
+            rules = git.now(root.fd)
+            return {
+                "root": root.fd,
+                "cwd": place.cwd,
+                "rules": rules.base,
+                "tracked": rules.tracked,
+                "leave_agents": tree.name == MAIN,
+            }
+
+        return arguments
+
+    def _git_files(self, tree: Tree) -> GitFiles:
+        key = (tree.name, tree.root)
+        found = self._git.get(key)
+        if found is None:
+            found = self._git[key] = GitFiles()
+            if len(self._git) > TREES_KEPT:
+                self._git.popitem(last=False)
+        self._git.move_to_end(key)
+        return found
+
+
+class _Nothing:
+    """A search that can find nothing, so no file is looked at."""
+
+    width = 1
+
+    def work(self, index: int, seconds: float) -> bool:
+        return False
+
+    def stop(self) -> None:
+        return
+
+
+def _matching(plan: Plan) -> dict[str, Any]:
+    """Answer how the kernel is told what matches."""
+    usable = plan.literals is not None and len(plan.literals) <= MOST_NEEDLES
+    if plan.literals is not None and usable and (plan.exact or plan.bits >= MIN_BITS):
+        needles = Needles(plan.literals, fold=plan.fold)
+        if plan.exact:
+            return {"needles": needles}
+    else:
+        needles = None
+    asked = judge(plan)
+    return {"needles": needles, "probe": asked.probe, "mark": asked.mark}

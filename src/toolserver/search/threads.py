@@ -1,0 +1,174 @@
+"""Threads that searches share: each search gets a slice of time in its turn, so that none waits for another's end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+SLICE_S = 0.05
+"""Seconds that a worker of a search keeps a thread."""
+
+R = TypeVar("R")
+
+
+class Job(Protocol):
+    """Work for a number of workers; `work` answers whether there is more to do for this one."""
+
+    @property
+    def width(self) -> int: ...
+    def work(self, index: int, seconds: float) -> bool: ...
+    def stop(self) -> None: ...
+
+
+J = TypeVar("J", bound=Job)
+
+
+class Stopped(Exception):
+    """The job was stopped before its end."""
+
+
+class Run(Generic[J, R]):
+    """A job under way. `prepare` makes it and `conclude` its result, both on a thread of the pool."""
+
+    def __init__(self, prepare: Callable[[], J], conclude: Callable[[J], R]) -> None:
+        self._prepare = prepare
+        self._conclude = conclude
+        self._lock = threading.Lock()
+        self._job: J | None = None
+        self._working = 1
+        self._error: BaseException | None = None
+        self._loop = asyncio.get_running_loop()
+        self.stopped = False
+        self.done: asyncio.Future[R] = self._loop.create_future()
+
+    def stop(self) -> None:
+        """Have it end soon, with `Stopped`; from any thread."""
+        with self._lock:
+            self.stopped = True
+            if self._job is not None:
+                self._job.stop()
+
+    def turn(self, index: int, again: Callable[[Run[J, R], int], None]) -> None:
+        """Work for a slice of time, and queue up again where more is left to do."""
+        try:
+            if self._job is None:
+                self._begin(again)
+            assert self._job is not None
+            if self._job.work(index, SLICE_S):
+                again(self, index)
+                return
+        except BaseException as error:
+            self._fail(error)
+        self._leave()
+
+    def _begin(self, again: Callable[[Run[J, R], int], None]) -> None:
+        job = self._prepare()
+        with self._lock:
+            self._job = job
+            self._working = job.width
+            if self.stopped:
+                job.stop()
+        for index in range(1, job.width):
+            again(self, index)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            self._error = self._error or error
+            if self._job is not None:
+                self._job.stop()
+
+    def _leave(self) -> None:
+        """The last worker tells the result."""
+        with self._lock:
+            self._working -= 1
+            if self._working:
+                return
+        result: R | None = None
+        try:
+            if self._error is not None:
+                raise self._error
+            if self.stopped or self._job is None:
+                raise Stopped
+            result = self._conclude(self._job)
+        except BaseException as error:
+            self._tell(self._set_exception, error)
+        else:
+            self._tell(self._set_result, result)
+        self._job = None
+
+    def _tell(self, tell: Callable[..., None], what: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(tell, what)
+        except RuntimeError:
+            return  # the loop is closed: nobody waits any more
+
+    def _set_result(self, result: R) -> None:
+        if not self.done.done():
+            self.done.set_result(result)
+
+    def _set_exception(self, error: BaseException) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Threads:
+    """A thread for each core that this process may use, started with the first job; and a bound on the jobs under way.
+
+    A job over the bound waits for its turn, first come first served.
+    """
+
+    def __init__(self, count: int | None = None, jobs: int = 16) -> None:
+        self.count = count or len(os.sched_getaffinity(0))
+        self._turns: queue.SimpleQueue[tuple[Run[Any, Any], int] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._places = asyncio.Semaphore(jobs)
+        self._runs: set[Run[Any, Any]] = set()
+
+    async def run(
+        self, prepare: Callable[[], J], conclude: Callable[[J], R], on_leave: Callable[[Callable[[], None]], None]
+    ) -> R:
+        """Answer what `conclude` makes of the job that `prepare` makes, once all its workers are done.
+
+        `on_leave` is given what stops it. Raises what any of them raises, and `Stopped`.
+        """
+        async with self._places:
+            run = Run(prepare, conclude)
+            self._runs.add(run)
+            on_leave(run.stop)
+            if not self._threads:
+                self._start()
+            self._again(run, 0)
+            try:
+                return await run.done
+            finally:
+                run.stop()
+                self._runs.discard(run)
+
+    def close(self) -> None:
+        """Stop what runs and end the threads."""
+        for run in list(self._runs):
+            run.stop()
+        for _ in self._threads:
+            self._turns.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _start(self) -> None:
+        for number in range(self.count):
+            thread = threading.Thread(target=self._serve, name=f"search-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _again(self, run: Run[J, R], index: int) -> None:
+        self._turns.put((run, index))
+
+    def _serve(self) -> None:
+        while (turn := self._turns.get()) is not None:
+            run, index = turn
+            run.turn(index, self._again)
+            del run, turn  # or the job lives on until the next one
