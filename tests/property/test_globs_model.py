@@ -67,13 +67,13 @@ def test_any_bytes_are_a_glob_or_an_error(pattern: bytes) -> None:
             matches(compiled, path)
 
 
-# ripgrep's own ways are left out: escapes and brackets that it reads otherwise, a slash at the end, `./`
-_ALIKE = "a|b|c|ab|.|*|*|?|**/|/**|/|[ab]|[!a]|[a-c]|é|[é-ü]|{a,b}|{,c}|{a,{b,c}}"
+# left out is what ripgrep reads otherwise: bytes for characters, `[!a]` for a slash, empty and nested braces, `x/`
+_ALIKE = "a|b|c|ab|.|*|*|?|**/|/**|/|[ab]|[a-c]|{a,b}|{c,ab,a}"
 ALIKE = _ALIKE.split("|")
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**64))
 def test_against_ripgrep(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     root = tmp_path_factory.getbasetemp() / "ripgrep"
@@ -82,7 +82,7 @@ def test_against_ripgrep(tmp_path_factory: pytest.TempPathFactory, seed: int) ->
             file = root / path
             if not file.is_dir():
                 _make(file)
-    files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+    files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and str(path).isascii())
     r = random.Random(seed)
     pattern = r.choice(["", "", "/"]) + "".join(r.choices(ALIKE, k=r.randint(1, 5)))
     if not plain(pattern) or pattern.endswith("/") or "//" in pattern or any("//" in one for one in expand(pattern)):
@@ -91,7 +91,9 @@ def test_against_ripgrep(tmp_path_factory: pytest.TempPathFactory, seed: int) ->
     run = subprocess.run(command, cwd=root, capture_output=True, check=False)
     assert run.returncode in (0, 1), run.stderr
     compiled = Glob(pattern.encode())
-    assert [p for p in files if matches(compiled, p)] == sorted(run.stdout.decode().splitlines()), pattern
+    assert [p for p in files if matches(compiled, p)] == [p for p in files if p in run.stdout.decode().split("\n")], (
+        pattern
+    )
 
 
 def _make(file: pathlib.Path) -> None:
