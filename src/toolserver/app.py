@@ -14,6 +14,7 @@ from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
+from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
 from toolserver.processes.environment import environment
 from toolserver.processes.launch import Launcher
 from toolserver.processes.table import ProcessTable
@@ -55,11 +56,10 @@ class Application:
 def make_app(settings: Settings) -> Application:
     """Compose the application for one workspace. Raises StartError."""
     workspace = _workspace(settings.root)
-    fence = _fence(settings)
     activity = Activity()
     token = TokenFile(_token_file(settings, workspace.root))
     calls = log.CallLog(settings.log_level)
-    launcher = Launcher(lambda: environment([token.read()]))
+    launcher, fence = _launcher(settings, token)
     processes = ProcessTable(launcher, activity)
     services = Services(workspace, Writer(workspace.root), processes, WatchTable(), SearchEngine(), fence)
     tools = ToolRoutes(TOOLS, services, calls)
@@ -77,13 +77,26 @@ def _workspace(root: str) -> Workspace:
         raise StartError(f"ROOT {root}: {getattr(error, 'strerror', None) or 'not a usable path'}") from error
 
 
-def _fence(settings: Settings) -> Fence:
-    """Answer what keeps commands apart; no command is run yet, so no capsule works yet."""
-    if settings.capsule == "require":
-        raise StartError("--capsule require: no capsule works here")
-    if settings.network == "fenced" and not settings.network_fenced:
-        _logger.warning("--network fenced needs the capsule; the network is open")
-    return Fence("unavailable", "fenced" if settings.network_fenced else "open")
+def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
+    """Answer what starts commands, in the capsule where it works, and what GET /tools tells of it."""
+
+    def variables() -> dict[bytes, bytes]:
+        return environment([token.read()])
+
+    fenced = settings.network == "fenced"
+    if settings.capsule != "off":
+        view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)
+        try:
+            launcher = CapsuleLauncher(variables, Capsule(view))
+        except Unavailable as reason:
+            if settings.capsule == "require":
+                raise StartError(f"--capsule require: the capsule is unavailable: {reason}") from reason
+            _logger.warning("the capsule is unavailable, commands run unwrapped: %s", reason)
+        else:
+            return launcher, Fence("active", "fenced" if fenced or settings.network_fenced else "open")
+    if fenced and not settings.network_fenced:
+        _logger.warning("--network fenced does nothing without the capsule: the network is open")
+    return Launcher(variables), Fence("unavailable", "fenced" if settings.network_fenced else "open")
 
 
 def _token_file(settings: Settings, root: bytes) -> str:

@@ -30,6 +30,8 @@ class Settings:
     network: Literal["open", "fenced"] = "open"
     network_fenced: bool = False
     """The platform keeps the network fenced, whatever `network` is."""
+    bind_ro: tuple[str, ...] = ()
+    """More places that commands see, read-only."""
     idle_stop: float = 0.0
     """Seconds without activity after which the server stops itself; 0 is never."""
     workspace_id: str = ""
@@ -96,6 +98,7 @@ SERVE: tuple[Flag, ...] = (
     UDS,
     TOKEN_FILE,
     Flag("capsule", "confine commands: auto, off or require", "auto", one_of("auto", "off", "require"), "WHEN"),
+    Flag("bind-ro", "one more place that commands see, read-only", (), metavar="PATH", repeat=True),
     Flag("network", "network of commands: open or fenced", "open", one_of("open", "fenced"), "WHICH"),
     Flag("idle-stop", "stop after so many seconds without activity", 0.0, seconds, "SECONDS"),
     Flag("workspace-id", "id that tells this workspace from a copy of it", metavar="ID"),

@@ -45,6 +45,8 @@ class Program:
     argv: tuple[bytes, ...]
     env: Mapping[bytes, bytes]
     passed: tuple[tuple[int, int], ...] = ()
+    own_terminal: bool = False
+    """Whether it makes its standard input, a terminal then, the controlling one by itself."""
 
 
 class Child:
@@ -99,6 +101,10 @@ class Launcher:
     def child(self, pid: int) -> Child:
         return Child(pid)
 
+    def home(self, where: Where) -> bytes | None:
+        """Answer the HOME of a tree's commands; None: the server's."""
+        return None
+
     def start(self, command: Command, where: Where, *, takes_input: bool) -> tuple[Child, Ends]:
         """Run a command and answer it with our ends of its streams.
 
@@ -111,11 +117,11 @@ class Launcher:
             if isinstance(command.cmd, str):
                 script = _script(command.cmd)
                 shell = (b"sh", b"-c", b". /dev/fd/%d" % SCRIPT_FD)
-                program = Program(shell, self._variables(command, where), ((script, SCRIPT_FD),))
+                program = Program(shell, self.variables(command, where), ((script, SCRIPT_FD),))
             else:
-                program = Program(tuple(map(os.fsencode, command.cmd)), self._variables(command, where))
+                program = Program(tuple(map(os.fsencode, command.cmd)), self.variables(command, where))
             program = self.wrap(program, command, where)
-            tty = ends.open(self._null, command.terminal, takes_input)
+            tty = ends.open(self._null, command.terminal, takes_input, by_itself=program.own_terminal)
             return self._run(program, where, ends, tty), ends
         except OSError as error:
             ends.close()
@@ -128,9 +134,12 @@ class Launcher:
             if script >= 0:
                 os.close(script)
 
-    def _variables(self, command: Command, where: Where) -> dict[bytes, bytes]:
+    def variables(self, command: Command, where: Where) -> dict[bytes, bytes]:
         env = self._environment()
         env[b"PWD"] = where.path
+        home = self.home(where)
+        if home is not None:
+            env[b"HOME"] = home
         if command.terminal is not None:
             env |= {b"PAGER": b"cat", b"GIT_PAGER": b"cat"}
             env.setdefault(b"TERM", b"xterm-256color")
@@ -143,7 +152,7 @@ class Launcher:
         env = [b"%s=%s" % variable for variable in program.env.items()]
         fds = [*ends.theirs, *program.passed]
         worst = errno.ENOENT
-        for path in _candidates(name, program.env.get(b"PATH", DEFAULT_PATH)):
+        for path in candidates(name, program.env.get(b"PATH", DEFAULT_PATH)):
             if not os.access(path, os.X_OK, dir_fd=where.fd):
                 if os.access(path, os.F_OK, dir_fd=where.fd):
                     worst = errno.EACCES
@@ -163,7 +172,7 @@ class Launcher:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 raise
-        raise ToolError(_cannot(name.decode(errors="replace"), worst))
+        raise ToolError(cannot(name.decode(errors="replace"), worst))
 
 
 class Ends:
@@ -176,10 +185,15 @@ class Ends:
         self.theirs: list[tuple[int, int]] = []
         self._given: list[int] = []
 
-    def open(self, null: int, terminal: Terminal | None, takes_input: bool) -> tuple[int, bytes] | None:
-        """Open all of them; ours do not block. Answer the terminal to open as the controlling one, if there is one."""
+    def open(
+        self, null: int, terminal: Terminal | None, takes_input: bool, *, by_itself: bool
+    ) -> tuple[int, bytes] | None:
+        """Open all of them; ours do not block. Answer the terminal to open as the controlling one, if there is one.
+
+        With `by_itself` the program gets the terminal as its input, too, whatever it takes, and sees to that.
+        """
         if terminal is not None:
-            return self._open_terminal(null, terminal, takes_input)
+            return self._open_terminal(null, terminal, takes_input, by_itself)
         self.output = self._pipe(1)
         self.errors = self._pipe(2)
         if takes_input:
@@ -190,19 +204,21 @@ class Ends:
             self.theirs.append((null, 0))
         return None
 
-    def _open_terminal(self, null: int, terminal: Terminal, takes_input: bool) -> tuple[int, bytes]:
+    def _open_terminal(
+        self, null: int, terminal: Terminal, takes_input: bool, by_itself: bool
+    ) -> tuple[int, bytes] | None:
         self.output, slave = os.openpty()
         self._given.append(slave)
         os.set_blocking(self.output, False)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", terminal.rows, terminal.cols, 0, 0))
         name = os.ttyname(slave).encode()
         slave = self._give(os.dup(slave), 1, 2)
-        if not takes_input:
-            self.theirs.append((null, 0))
-            return 2, name
-        self.theirs.append((slave, 0))
-        self.input = os.dup(self.output)
-        return 0, name
+        if takes_input:
+            self.input = os.dup(self.output)
+        self.theirs.append((slave if takes_input or by_itself else null, 0))
+        if by_itself:
+            return None
+        return (0 if takes_input else 2), name
 
     def _pipe(self, number: int) -> int:
         read, write = os.pipe2(os.O_CLOEXEC)
@@ -250,13 +266,13 @@ def _script(text: str) -> int:
     return fd
 
 
-def _candidates(name: bytes, path: bytes) -> list[bytes]:
+def candidates(name: bytes, path: bytes) -> list[bytes]:
     if b"/" in name:
         return [name]
     return [os.path.join(folder or b".", name) for folder in path.split(b":")]
 
 
-def _cannot(name: str, code: int) -> str:
+def cannot(name: str, code: int) -> str:
     if code == errno.ENOENT:
         return (
             f"{name}: no such file, or its interpreter is missing"
