@@ -38,19 +38,20 @@ class PathWatch:
         self._observer: Observer | None = None
         self._poller: Poller | None = None
         self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._closed = False
 
     async def start(self) -> None:
         """Begin: what changes after this returns is told. Raises OSError where the root is gone."""
         if not await asyncio.to_thread(reports, self._root):
-            self._poll("the file system does not report changes")
+            await self._poll("the file system does not report changes")
             return
         try:
             self._observer = Observer(os.dup(self._root), self._interest)
             await asyncio.to_thread(self._observer.start)
         except WatchLimit as limit:
             self._end_observer()
-            self._poll(f"the limit {limit} is reached")
+            await self._poll(f"the limit {limit} is reached")
             return
         if self._closed:
             self._end_observer()
@@ -83,19 +84,15 @@ class PathWatch:
 
     async def _collect(self, observer: Observer) -> None:
         """Take what waits on a thread, since new directories are looked into, and listen again."""
-        full = ""
         try:
-            changes = await asyncio.to_thread(observer.collect)
+            self._add(await asyncio.to_thread(observer.collect))
         except WatchLimit as limit:
-            full = str(limit)
-            changes = await asyncio.to_thread(observer.rescan)
-        if self._closed:
-            observer.close()
-            return
-        self._add(changes)
-        if full:
+            await self._poll(f"the limit {limit} is reached")
+            self._add(await asyncio.to_thread(observer.rescan))  # what changed before the first look was over
             self._end_observer()
-            self._poll(f"the limit {full} is reached")
+            return
+        if self._closed:
+            self._end_observer()
         else:
             self._listen()
 
@@ -107,10 +104,16 @@ class PathWatch:
 
     # ------------------------------------------------------------------------------------------------------ looking
 
-    def _poll(self, reason: str) -> None:
+    async def _poll(self, reason: str) -> None:
+        """Begin to look again and again; what changes after this returns is told."""
+        if self._closed:
+            return
         _logger.warning("a watch looks for changes again and again: %s", reason)
         self._poller = Poller(os.dup(self._root), self._where, self._targets, self._interest)
-        self._task = self._loop.create_task(self._look(self._poller))
+        self._looking = self._loop.create_task(self._look(self._poller))
+        looked = self._loop.create_task(self._poller.looked.wait())
+        await asyncio.wait([looked, self._looking], return_when=asyncio.FIRST_COMPLETED)
+        looked.cancel()
 
     async def _look(self, poller: Poller) -> None:
         async for changes in poller.changes():
@@ -119,6 +122,8 @@ class PathWatch:
     # -------------------------------------------------------------------------------------------------- the batches
 
     def _add(self, changes: list[Change]) -> None:
+        if self._closed:
+            return
         for path, kind in changes:
             self._burst.add(path, kind)
         if self._burst and self._timer is None:

@@ -20,6 +20,8 @@ from toolserver.watches.observer import Change
 
 PAUSE_MS = 500
 """Milliseconds between two looks."""
+FIRST_MS = 200
+"""Milliseconds without a change after which `watchfiles` says that it is at work."""
 KINDS = {Seen.added: "create", Seen.modified: "modify", Seen.deleted: "remove"}
 
 _UNREPORTED = frozenset(
@@ -68,6 +70,8 @@ class Poller:
         self._targets = targets
         self._interest = interest
         self._stop = asyncio.Event()
+        self.looked = asyncio.Event()
+        """Set once everything has been looked at: what changes from then on is told."""
 
     def close(self) -> None:
         """End it; again is no error."""
@@ -85,8 +89,11 @@ class Poller:
             force_polling=True,
             poll_delay_ms=PAUSE_MS,
             stop_event=self._stop,
+            rust_timeout=FIRST_MS,
+            yield_on_timeout=True,
             ignore_permission_denied=True,
         ):
+            self.looked.set()
             told = []
             for kind, path in sorted(batch):
                 relative = os.path.relpath(os.fsencode(path), self._where)
