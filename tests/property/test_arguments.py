@@ -155,8 +155,11 @@ plain = st.one_of(
 one = st.dictionaries(st.sampled_from(["old", "many", "line", "new", "x"]), plain, max_size=4)
 value = st.one_of(plain, one, st.lists(st.one_of(plain, one, one.map(json.dumps)), max_size=3))
 given_value = st.one_of(value, value.map(json.dumps))
-calls = st.dictionaries(st.sampled_from([*FIELDS, "file_path", "x"]), given_value, max_size=6).flatmap(
-    lambda raw: st.one_of(st.just(raw), st.text(max_size=3).map(lambda text: {"text": text, **raw}))
+names = st.sampled_from([*FIELDS, "file_path", "x"])
+calls = st.one_of(
+    # one argument beside the required one is often right, several together seldom
+    st.tuples(names, given_value).map(lambda pair: {"text": "t", pair[0]: pair[1]}),
+    st.dictionaries(names, given_value, max_size=6),
 )
 
 
