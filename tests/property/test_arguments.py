@@ -156,9 +156,31 @@ one = st.dictionaries(st.sampled_from(["old", "many", "line", "new", "x"]), plai
 value = st.one_of(plain, one, st.lists(st.one_of(plain, one, one.map(json.dumps)), max_size=3))
 given_value = st.one_of(value, value.map(json.dumps))
 names = st.sampled_from([*FIELDS, "file_path", "x"])
+whole = st.integers(0, 10**6)
+number = st.one_of(whole, whole.map(float), whole.map(str))
+entry_ = st.fixed_dictionaries(
+    {"old": st.text(max_size=5)},
+    optional={"line": number, "many": st.sampled_from([True, False, "true", "false", None]), "new": plain},
+)
+words_ = st.lists(st.text(max_size=5), max_size=3)
+entries = st.lists(st.one_of(entry_, entry_.map(json.dumps)), max_size=3)
+right = st.fixed_dictionaries(
+    {"text": st.text(max_size=5)},
+    optional={
+        "count": number,
+        "offset": st.one_of(number, st.integers(-(2**40), 0).map(str)),
+        "flag": st.sampled_from([True, False, "true", "false"]),
+        "mode": st.sampled_from("ab"),
+        "words": st.one_of(words_, words_.map(json.dumps)),
+        "edits": st.one_of(entries, entries.map(json.dumps)),
+        "either": st.lists(st.one_of(st.text(max_size=5), entry_), max_size=3),
+        "cmd": st.one_of(st.text(max_size=5), words_, words_.map(json.dumps)),
+        "env": st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+    },
+)
 calls = st.one_of(
-    # one argument beside the required one is often right, several together seldom
-    st.tuples(names, given_value).map(lambda pair: {"text": "t", pair[0]: pair[1]}),
+    right,
+    st.tuples(right, names, given_value).map(lambda three: {**three[0], three[1]: three[2]}),
     st.dictionaries(names, given_value, max_size=6),
 )
 

@@ -21,7 +21,7 @@ from toolserver.http.gate import Gate
 MAX_HEAD = 1024 * 1024
 """Bytes of a request's head."""
 KEEP_ALIVE_S = 75
-"""Seconds that a connection may be idle between requests."""
+"""Seconds that a connection may be silent: before a request, between two, and in the middle of one."""
 GRACE_S = 2.0
 """Seconds that running calls have to end at a stop, and once more as much for their answers to be taken."""
 
@@ -32,6 +32,14 @@ class Protocol(HttpToolsProtocol):
     _head = 0
     _decided: tuple[list[tuple[bytes, bytes]], bool] | None = None
     _declined = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._expect_more()
+
+    def _expect_more(self) -> None:
+        """Close the connection unless something comes in time."""
+        self.timeout_keep_alive_task = self.loop.call_later(KEEP_ALIVE_S, self.timeout_keep_alive_handler)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -50,8 +58,12 @@ class Protocol(HttpToolsProtocol):
             self._head += len(data)
             if self._head > MAX_HEAD:
                 self._refuse(431, "the head of the request is too large")
-        else:
-            self._head = 0
+            else:
+                self._expect_more()
+            return
+        self._head = 0
+        if self.cycle is not None and self.cycle.more_body and not self.flow.read_paused:
+            self._expect_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if "path" in self.scope:  # a trailer: nothing here has a use for one
