@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import shlex
+import signal
 import socket
 import stat
 import string
@@ -16,7 +17,7 @@ import uvloop
 
 from toolserver import log
 from toolserver.app import Application, make_app
-from toolserver.http.server import Server
+from toolserver.http.server import STOPS, Server
 from toolserver.settings import Settings, StartError
 
 BACKLOG = 2048
@@ -24,16 +25,23 @@ BACKLOG = 2048
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM, SIGINT or the end of `--idle-stop`. Raises StartError where it cannot begin."""
+    early: list[int] = []
+    for number in STOPS:
+        # kept for the server until it takes them itself
+        signal.signal(number, lambda number, _: early.append(number))
     log.configure(settings.log_level)
     app = make_app(settings)
     try:
         with listening(settings) as sockets:
-            uvloop.run(_serve(app, settings, sockets))
+            uvloop.run(_serve(app, settings, sockets, early))
     finally:
+        for number in STOPS:
+            # the interpreter gives them back their default at its end, and the exit status would be theirs
+            signal.signal(number, signal.SIG_IGN)
         app.close()
 
 
-async def _serve(app: Application, settings: Settings, sockets: list[socket.socket]) -> None:
+async def _serve(app: Application, settings: Settings, sockets: list[socket.socket], early: list[int]) -> None:
     with contextlib.ExitStack() as stack:
 
         def ready() -> None:
@@ -43,6 +51,8 @@ async def _serve(app: Application, settings: Settings, sockets: list[socket.sock
             sys.stdout.buffer.flush()
             gc.collect()
             gc.freeze()  # what start-up made stays; later collections need not look at it
+            if early:
+                server.stop()
 
         server = Server(app.gate, sockets, ready=ready, ending=app.end)
         await server.serve()

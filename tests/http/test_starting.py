@@ -305,11 +305,22 @@ def test_a_stop_waits_for_nobody(serve: Callable[..., Server]) -> None:
         wire.__exit__()
 
 
-def test_a_stop_by_both_signals(serve: Callable[..., Server]) -> None:
+@pytest.mark.parametrize("_", range(5))
+def test_signals_again_and_again(serve: Callable[..., Server], _: int) -> None:
+    """Until its very end it goes on ending, with status 0."""
     server = serve()
-    server.process.send_signal(signal.SIGINT)
-    server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(WAIT_S) == 0
+    while server.process.poll() is None:
+        server.process.send_signal(signal.SIGINT)
+        server.process.send_signal(signal.SIGTERM)
+    assert server.process.returncode == 0
+
+
+def test_a_signal_right_at_the_start(root: pathlib.Path, start: Start) -> None:
+    """When its banner is out, a server can be stopped."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        server = start(str(root), "--port", "0")
+        server.process.send_signal(number)
+        assert server.process.wait(WAIT_S) == 0
 
 
 def test_idle_stop(root: pathlib.Path, start: Start) -> None:

@@ -22,6 +22,7 @@ MAX_HEAD = 1024 * 1024
 """Bytes of a request's head."""
 KEEP_ALIVE_S = 75
 """Seconds that a connection may be silent: before a request, between two, and in the middle of one."""
+STOPS = (signal.SIGTERM, signal.SIGINT)
 GRACE_S = 2.0
 """Seconds that running calls have to end at a stop, and once more as much for their answers to be taken."""
 
@@ -187,14 +188,18 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and SIGINT; afterwards whatever took them before takes them again."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+
+        def caught(*_: object) -> None:
+            loop.call_soon_threadsafe(self.stop)
+
+        before = {number: signal.signal(number, caught) for number in STOPS}
         try:
             yield
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         state = self.server_state
