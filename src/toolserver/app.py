@@ -49,6 +49,7 @@ class Application:
     def close(self) -> None:
         """Give back what the services hold; called last."""
         self.services.search.close()
+        self.services.readers.close()
         self.services.writer.close()
         self.calls.flush()
 

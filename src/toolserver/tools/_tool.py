@@ -11,6 +11,7 @@ from toolserver.search.engine import SearchEngine
 from toolserver.tools._arguments import Arguments
 from toolserver.tools._client import Client
 from toolserver.watches.table import WatchTable
+from toolserver.workspace.offload import Readers
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
 from toolserver.workspace.writer import Writer
@@ -38,6 +39,7 @@ class Services:
     watches: WatchTable
     search: SearchEngine
     fence: Fence = Fence()
+    readers: Readers = field(default_factory=Readers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from toolserver.tools._arguments import Arguments, Entry
 from toolserver.tools._paths import PathBase64, PathText, place_of
 from toolserver.tools._tool import Answer, Call, Tool
 from toolserver.workspace.media import GIF, HEAD, WEBP, frame, image_mime, mime_of
-from toolserver.workspace.offload import with_descriptor, with_image
-from toolserver.workspace.paths import Place, Tree, failure
+from toolserver.workspace.offload import Readers
+from toolserver.workspace.paths import Place, failure
 from toolserver.workspace.scale import CannotFitError, fit
 
 MAX_FILE = 10_485_760
@@ -84,7 +84,7 @@ class Budget:
 async def run(call: Call, args: ReadArguments) -> Answer:
     """Answer one file, or `{files}` for `paths`."""
     if args.paths is None:
-        return await _shown(call.tree, place_of(call.tree, args), args.offset, args.limit, Budget())
+        return await _shown(call, place_of(call.tree, args), args.offset, args.limit, Budget())
     entries = [
         ReadEntry(path=entry, offset=args.offset, limit=args.limit) if isinstance(entry, str) else entry
         for entry in args.paths
@@ -97,7 +97,7 @@ async def run(call: Call, args: ReadArguments) -> Answer:
     for index, entry in enumerate(entries):
         try:
             place = place_of(call.tree, entry, f"paths[{index}].")
-            files.append(await _shown(call.tree, place, entry.offset, entry.limit, budget))
+            files.append(await _shown(call, place, entry.offset, entry.limit, budget))
         except ToolError as error:
             given = {"path_b64": entry.path_b64} if entry.path is None else {}
             files.append({"path": _as_given(entry), **given, "error": str(error)})
@@ -117,9 +117,9 @@ def _as_given(entry: ReadEntry) -> str:
 # ------------------------------------------------------------------------------------------------------ one file
 
 
-async def _shown(tree: Tree, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
+async def _shown(call: Call, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
     """Answer one file. Raises ToolError with the path."""
-    fd, status = tree.open_regular(place)
+    fd, status = call.tree.open_regular(place)
     try:
         data = read_cached(fd, status.st_size) if status.st_size <= budget.inline else None
     except BaseException:
@@ -131,13 +131,13 @@ async def _shown(tree: Tree, place: Place, offset: int, limit: int, budget: Budg
             content = _load(fd, place, status.st_size)
             return content, _present(place, content, offset, limit, budget)
 
-        content, shown = await with_descriptor(fd, work)
+        content, shown = await call.services.readers.with_descriptor(fd, work)
     else:
         os.close(fd)
         budget.inline -= len(data)
         content = _content(place, len(data), data)
         shown = _present(place, content, offset, limit, budget)
-    return await _scaled(place, content, budget) if shown is None else shown
+    return await _scaled(call.services.readers, place, content, budget) if shown is None else shown
 
 
 def _load(fd: int, place: Place, size: int) -> Content:
@@ -203,7 +203,7 @@ def _binary(place: Place, content: Content, hint: str | None = None) -> Answer:
     return {**place.shown(), "binary": True, "size": content.size, "mime": mime, **told}
 
 
-async def _scaled(place: Place, content: Content, budget: Budget) -> Answer:
+async def _scaled(readers: Readers, place: Place, content: Content, budget: Budget) -> Answer:
     """Answer an image that does not fit as it is: smaller, or in the binary form with a hint."""
     assert content.image is not None
     whole = f"The image takes {4 * ((content.size + 2) // 3)} bytes as base64"
@@ -211,7 +211,7 @@ async def _scaled(place: Place, content: Content, budget: Budget) -> Answer:
     if content.image in (GIF, WEBP):
         return _binary(place, content, f"{whole}; {room}, and only PNG and JPEG are made smaller.")
     try:
-        fitted = await with_image(functools.partial(fit, content.data, content.image, budget.left // 4 * 3))
+        fitted = await readers.with_image(functools.partial(fit, content.data, content.image, budget.left // 4 * 3))
     except CannotFitError as error:
         return _binary(place, content, f"{whole}; {room}, and it was not made smaller: {error}.")
     before = frame(content.data, content.image)

@@ -1,4 +1,4 @@
-"""Work that may wait or take long, off the event loop."""
+"""Reading that may wait and images that take long, off the event loop."""
 
 from __future__ import annotations
 
@@ -10,18 +10,30 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_pool = ThreadPoolExecutor(min(32, len(os.sched_getaffinity(0)) + 4), "toolserver")
-# One at a time: a decoded image takes up to some 400 MB.
-_images = ThreadPoolExecutor(1, "toolserver-images")
 
+class Readers:
+    """The threads of a server that read files and decode images; they start when they are first needed."""
 
-async def with_descriptor(fd: int, work: Callable[[], T]) -> T:
-    """Run `work` in a thread and close `fd` once it has ended, or will never begin because the call was cancelled."""
-    future: Future[T] = _pool.submit(work)
-    future.add_done_callback(lambda _: os.close(fd))
-    return await asyncio.wrap_future(future)
+    def __init__(self) -> None:
+        self._files = ThreadPoolExecutor(min(32, len(os.sched_getaffinity(0)) + 4), "toolserver-files")
+        # One at a time: a decoded image takes up to some 400 MB.
+        self._images = ThreadPoolExecutor(1, "toolserver-images")
 
+    async def with_descriptor(self, fd: int, work: Callable[[], T]) -> T:
+        """Run `work` in a thread; `fd` is closed once it has ended, or will never begin as the call was cancelled."""
+        try:
+            future: Future[T] = self._files.submit(work)
+        except BaseException:
+            os.close(fd)
+            raise
+        future.add_done_callback(lambda _: os.close(fd))
+        return await asyncio.wrap_future(future)
 
-async def with_image(work: Callable[[], T]) -> T:
-    """Run `work` that decodes an image, after those that came before it."""
-    return await asyncio.wrap_future(_images.submit(work))
+    async def with_image(self, work: Callable[[], T]) -> T:
+        """Run `work` that decodes an image, after those that came before it."""
+        return await asyncio.wrap_future(self._images.submit(work))
+
+    def close(self) -> None:
+        """Begin nothing more; what runs ends by itself."""
+        for pool in (self._files, self._images):
+            pool.shutdown(wait=False, cancel_futures=True)
