@@ -14,11 +14,11 @@ build: .venv/.built
 .venv/.deps: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check -U pip 'setuptools>=77' 'cython>=3.1,<4'
-	$(BIN)/python -m pip install -q --no-build-isolation -e '.[test]'
+	TS_KERNELS=none $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[test]'
 	touch $@ .venv/.built
 
 .venv/.built: .venv/.deps setup.py $(KERNELS)
-	$(BIN)/python setup.py -q build_ext --inplace
+	$(BIN)/python setup.py -q build_ext --inplace -j $$(nproc)
 	touch $@
 
 serve: build
@@ -45,7 +45,7 @@ test: system lint
 	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest tests
 
 .venv/.bench: .venv/.deps
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[bench]'
+	TS_KERNELS=none $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[bench]'
 	touch $@
 
 # Side by side with the programs of the trade; BENCH=FILE for a part, BENCHARGS="-k NAME" for less.
@@ -69,7 +69,7 @@ asan: build
 	$(BIN)/python -m pytest tests/unit tests/property $(ASANARGS)
 
 .venv/.fuzz: .venv/.deps
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[fuzz]'
+	TS_KERNELS=none $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[fuzz]'
 	touch $@
 
 # Each target of tests/fuzz from a coverage-guided fuzzer, with AddressSanitizer, for FUZZ_SECONDS each.

@@ -1,18 +1,19 @@
 """Builds the Cython kernels of `toolserver._fast`; everything else about the package is in pyproject.toml.
 
 `TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (`make asan`), `TS_FUZZ=1`
-with AddressSanitizer and the coverage that libFuzzer reads, by clang (`make fuzz`).
+with AddressSanitizer and the coverage that libFuzzer reads, by clang (`make fuzz`). `TS_KERNELS=none` leaves them out.
 """
 
 import os
 import pathlib
+import re
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 # One extension a kernel. The folder is named through the package, where a source distribution has it too.
 HERE = pathlib.Path("src/toolserver/_fast")
-KERNELS = sorted(path.stem for path in HERE.glob("*.pyx"))
+KERNELS = sorted(path.stem for path in HERE.glob("*.pyx")) if os.environ.get("TS_KERNELS") != "none" else []
 DEBUG = bool(os.environ.get("TS_DEBUG"))
 SANITIZE = bool(os.environ.get("TS_SANITIZE"))
 FUZZ = bool(os.environ.get("TS_FUZZ"))
@@ -36,6 +37,21 @@ DIRECTIVES = {
     "nonecheck": DEBUG,
 }
 
+
+def headers(name: str) -> list[str]:
+    """Answer the headers that a kernel is built from, those that they include too."""
+    found: set[str] = set()
+    todo = [HERE / f"{name}.pyx", HERE / f"{name}.pxd"]
+    while todo:
+        at = todo.pop()
+        if at.exists():
+            for header in re.findall(r'"(\w+\.h)"', at.read_text()):
+                if header not in found and (HERE / header).exists():
+                    found.add(header)
+                    todo.append(HERE / header)
+    return [str(HERE / header) for header in sorted(found)]
+
+
 setup(
     ext_modules=cythonize(
         [
@@ -44,7 +60,7 @@ setup(
                 [str(HERE / f"{name}.pyx")],
                 language="c++",
                 include_dirs=[str(HERE)],
-                depends=[str(path) for path in sorted(HERE.glob("*.h"))],
+                depends=headers(name),
                 extra_compile_args=COMPILE,
                 extra_link_args=LINK,
             )
