@@ -26,8 +26,9 @@ def judge(plan: Plan) -> Judge:
         alone = LineByLine(plan)
         return Judge(alone, alone)
     try:
-        # a match takes the rest of its line with it, so that each line is marked once
-        mark = cast("Regex", _re2.compile_source(b"(?:" + plan.source + rb")[^\n]*"))
+        # a match takes the rest of its line with it, so that each line is marked once; byte by byte up to the first
+        # line end, for a class or a dot would stop at a byte that is not UTF-8
+        mark = cast("Regex", _re2.compile_source(b"(?:" + plan.source + rb")(?m:\C*?$)"))
     except _re2.Refused:
         # as large as RE2 takes them, and the few bytes were too many
         alone = LineByLine(plan)
