@@ -86,7 +86,7 @@ def test_glob(benchmark: Any, tree: pathlib.Path) -> None:
         benchmark,
         lambda: fresh.ask("glob", {"pattern": "**/*.c"}),
         {
-            "fd": lambda: drained(fd, "-H", "--no-require-git", "-e", "c", cwd=tree),
+            "fd": lambda: drained(fd, "-H", "-e", "c", cwd=tree),
             "ripgrep 15 --files": lambda: drained(inputs.ripgrep(), *listing, cwd=tree),
         },
         rounds=11,
