@@ -14,9 +14,10 @@ import pytest
 from toolserver.errors import BadArgument, OutsideTree, ToolError
 from toolserver.workspace import writer as writers
 from toolserver.workspace.batch import Batch, File
+from toolserver.workspace.kd import open_kd
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.temps import TEMP, Record, open_state, temp_name
+from toolserver.workspace.temps import TEMP, Record, temp_name
 from toolserver.workspace.writer import Writer
 
 
@@ -442,5 +443,5 @@ def test_state_removed_under_the_server(desk):
     assert (desk.root / "f").read_text() == "last"
     root = os.open(desk.root, os.O_PATH)
     with pytest.raises(OSError):
-        open_state(root)
+        open_kd(root)
     os.close(root)

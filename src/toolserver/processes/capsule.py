@@ -19,8 +19,8 @@ from toolserver.errors import ToolError
 from toolserver.processes.command import Command
 from toolserver.processes.group import descendants
 from toolserver.processes.launch import DEFAULT_PATH, Child, Ends, Launcher, Program, Where, candidates, cannot, high
+from toolserver.workspace.kd import KD, open_kd
 from toolserver.workspace.root import MAIN, TREES
-from toolserver.workspace.temps import STATE, open_state
 
 STATUS_FD = 8
 """Where bubblewrap tells the pid of the first process inside, and that the command was really executed."""
@@ -31,7 +31,7 @@ ETC = (
     "passwd group hosts resolv.conf nsswitch.conf localtime ssl ca-certificates pki alternatives "
     "ld.so.cache ld.so.conf ld.so.conf.d ld.so.preload"
 )
-HOME = STATE + b"/home"
+HOME = KD + b"/home"
 MAX_INTERPRETERS = 5
 """How many `#!` lines the kernel follows."""
 
@@ -112,7 +112,7 @@ class Capsule:
         agents = os.path.join(root, TREES.encode())
         if where.tree == MAIN and _is_directory(agents):
             options += [b"--tmpfs", agents]
-        folder = os.path.join(root, STATE)
+        folder = os.path.join(root, KD)
         home = home_of(where)
         if home.startswith(folder):
             options += [b"--ro-bind", folder, folder, b"--bind", home, home]
@@ -156,7 +156,7 @@ def home_of(where: Where) -> bytes:
     try:
         root = os.open(where.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.close(open_state(root, HOME))
+            os.close(open_kd(root, HOME))
         finally:
             os.close(root)
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import logging
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 
 from toolserver._fast.rename import exchange, link, rename_new, replace
 from toolserver.errors import ToolError
-from toolserver.workspace.batch import NEW_MODE, Batch, Conflict, File, Folder, status_at
+from toolserver.workspace.batch import Batch, Conflict, File, Folder, status_at
+from toolserver.workspace.dress import dress, write_all
 from toolserver.workspace.paths import failure
 from toolserver.workspace.temps import Record, remove_hollow, temp_name
 
@@ -148,32 +148,12 @@ class Commit:
         self._temps[file.path] = temp
         assert file.staged is not None
         for piece in (file.staged,) if isinstance(file.staged, bytes) else file.staged:
-            _write(temp.fd, piece)
-        self._dress(temp.fd, file)
+            write_all(temp.fd, piece)
+        dress(temp.fd, file, self._umask)
         os.fdatasync(temp.fd)
         if temp.name is not None:
             os.close(temp.fd)
             temp.fd = -1
-
-    def _dress(self, fd: int, file: File) -> None:
-        """Give a temp the mode and owner of its target; without the owner it gets no set-id bits either."""
-        kept = file.kept
-        owner = file.owner or (None if kept is None else (kept.st_uid, kept.st_gid))
-        if file.mode_given is not None:
-            mode = file.mode_given & ~self._umask if file.masked else file.mode_given
-        else:
-            mode = NEW_MODE & ~self._umask if kept is None else stat.S_IMODE(kept.st_mode)
-        mine = os.fstat(fd)
-        if owner is not None and owner != (mine.st_uid, mine.st_gid):
-            for wanted in (owner, (-1, owner[1])):
-                try:
-                    os.fchown(fd, *wanted)
-                    break
-                except PermissionError:
-                    mode &= ~(stat.S_ISUID | stat.S_ISGID)
-        os.fchmod(fd, mode)
-        if kept is not None:
-            _copy_attributes(b"/proc/self/fd/%d/%s" % (file.folder.fd, file.name), fd)
 
     def _hide(self, folder: Folder) -> bytes:
         """Answer a hidden name in a folder, recorded before anything has it and cleaned up at the end."""
@@ -358,21 +338,6 @@ class Commit:
         return failure(given, error)
 
 
-def _copy_attributes(source: bytes, target: int) -> None:
-    """Copy the access list, the label and the user's own attributes of a file, as far as permitted.
-
-    Capabilities and integrity marks belong to the old content and stay behind, as a write in place drops them too.
-    """
-    try:
-        names = os.listxattr(source, follow_symlinks=False)
-    except OSError:
-        return  # the file system has none, or tells nobody
-    for name in names:
-        if name.startswith("user.") or name in ("system.posix_acl_access", "security.selinux"):
-            with contextlib.suppress(OSError):
-                os.setxattr(target, name, os.getxattr(source, name, follow_symlinks=False))
-
-
 def _unmake(directory: int, name: bytes) -> None:
     """Remove a folder that was made for a file, unless somebody else uses it by now."""
     try:
@@ -396,10 +361,3 @@ def _identity(status: os.stat_result | None, whole: bool) -> tuple[int, ...]:
         return ()
     what = (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
     return (*what, status.st_size, status.st_mtime_ns, status.st_ctime_ns) if whole else what
-
-
-def _write(fd: int, content: bytes | memoryview) -> None:
-    """Write all of a content."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Generic, TypeVar
 
-PATIENCE_S = 10.0
+PATIENCE_S = 4.0
 """How long a directory lock that another program holds is waited for."""
 
 K = TypeVar("K")

@@ -18,10 +18,10 @@ import stat
 import threading
 
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
+from toolserver.workspace.kd import open_kd
 
 TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
 """The whole name of a temp. Watches and walks know the server's own files by it (fullmatch)."""
-STATE = b".kd"
 RECORDS = b".kd/writes"
 _RECORD = re.compile(r"[0-9a-f]{24}")
 _ROOM = 64 * 1024
@@ -33,40 +33,6 @@ log = logging.getLogger("toolserver.writer")
 def temp_name() -> bytes:
     """Answer a new unique hidden name, short enough beside any target."""
     return b".toolserver-%s.tmp" % secrets.token_hex(12).encode()
-
-
-def open_state(root: int, below: bytes = STATE) -> int:
-    """Open the server's own directory `.kd` below a root descriptor, or one inside it; made where it is missing.
-
-    `.kd/.gitignore` keeps it out of git. Raises OSError; ELOOP where somebody has put a link in its place.
-    """
-    flags = os.O_RDONLY | os.O_DIRECTORY
-    try:
-        return open_beneath(root, below, flags, resolve=NO_SYMLINKS)
-    except FileNotFoundError:
-        pass
-    at = os.dup(root)
-    try:
-        for name in below.split(b"/"):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=at)
-            inner = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            os.close(at)
-            at = inner
-            if name == STATE:
-                _ignore_all(at)
-        return os.dup(at)
-    finally:
-        os.close(at)
-
-
-def _ignore_all(state: int) -> None:
-    try:
-        fd = os.open(b".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=state)
-    except FileExistsError:
-        return
-    with os.fdopen(fd, "wb") as file:
-        file.write(b"*\n")
 
 
 class Record:
@@ -103,7 +69,7 @@ class Record:
         self._close()
         root = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            directory = open_state(root, RECORDS)
+            directory = open_kd(root, RECORDS)
         finally:
             os.close(root)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
