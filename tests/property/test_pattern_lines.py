@@ -189,7 +189,8 @@ def piece(r: random.Random, spelling: Spelling, depth: int) -> None:
     else:
         add_group(r, spelling, depth)
     repeat = r.choice(["", "", "", "", "", "*", "+", "?", "*?", "??", "{2}", "{1,3}", "{0}", "{2,}?"])
-    spelling.add(repeat, repeat)
+    behind_flags = r.choice(["(?s)", r"\Q\E"]) if repeat and r.random() < 0.1 else ""
+    spelling.add(behind_flags + repeat, repeat)
     times = {"{0}": 0, "{2}": 2, "{2,}?": 2}.get(repeat, 1)
     if repeat[:1] in ("*", "?") and r.random() < 0.5:
         times = 0

@@ -157,6 +157,8 @@ def test_what_re2_takes_is_taken(pattern: str) -> None:
         ("foo|foobar", [b"foo"], True),
         ("foo.*|bar.*", [b"bar", b"foo"], False),
         ("foo|.", None, False),
+        ("foox(?s)*", [b"foo"], False),
+        (r"foox\Q\E*", [b"foo"], False),
         ("v[xy]*", [b"v"], False),
         ("e[xy]*", None, False),
         ("e", [b"e"], True),

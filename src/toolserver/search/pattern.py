@@ -190,17 +190,23 @@ class _Reader:
                 self.groups[-1].bar()
             elif isinstance(part, Close):
                 self._close()
+            elif isinstance(part, Text):
+                self._text(part.text)
             else:
                 self.groups[-1].push(self._piece(part))
         if len(self.groups) > 1:
             raise BadArgument("pattern: a group is not closed: missing )")
         self.words = self.groups[0].close()
 
-    def _piece(self, part: Text | Class | Edge | AnyByte) -> Words:
+    def _text(self, text: str) -> None:
+        """Write characters, the last as a piece of its own, which a repetition may follow, also behind flags."""
+        self.out.extend(map(character_source, text))
+        for part in (text[:-1], text[-1]):
+            if part:
+                self.groups[-1].push(self._literal(part))
+
+    def _piece(self, part: Class | Edge | AnyByte) -> Words:
         """Write a token that matches something; answer its words."""
-        if isinstance(part, Text):
-            self.out.extend(map(character_source, part.text))
-            return self._text(part.text)
         if isinstance(part, Class):
             source = part.source(fold=self.fold)
             self.out.append(source)
@@ -217,7 +223,7 @@ class _Reader:
             return literals.place(0)
         return literals.place(AT_START if part is LINE_START else AT_END)
 
-    def _text(self, text: str) -> Words:
+    def _literal(self, text: str) -> Words:
         if "\n" in text:
             return literals.NEVER
         if ord(text[0]) in SURROGATES:  # only an escape can say one, and escapes stand alone

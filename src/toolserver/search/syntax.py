@@ -77,11 +77,12 @@ class _Scanner:
         while self.at < size:
             plain = _PLAIN.match(pattern, self.at)
             if plain is not None:
-                yield from self._text(plain.group(), plain.end())
+                self.at = plain.end()
+                yield Text(plain.group())
                 continue
             sign = pattern[self.at]
             if sign == "\\":
-                yield from self._escaped()
+                yield self._escaped()
             elif sign == "[":
                 yield self._class()
             elif sign == "(":
@@ -102,14 +103,6 @@ class _Scanner:
         if sign == "$":
             return LINE_END
         return Bar() if sign == "|" else Close()
-
-    def _text(self, text: str, after: int) -> Iterator[Token]:
-        """Yield a run of characters, its last one apart where a repetition may follow."""
-        self.at = after
-        if len(text) > 1 and self.pattern[after : after + 1] in ("*", "+", "?", "{"):
-            yield Text(text[:-1])
-            text = text[-1]
-        yield Text(text)
 
     def _repeat(self, least: int, most: int | None, source: str) -> Repeat:
         if self.pattern[self.at : self.at + 1] == "?":
@@ -180,37 +173,27 @@ class _Scanner:
 
     # ---------------------------------------------------------------- escapes
 
-    def _escaped(self) -> Iterator[Token]:
+    def _escaped(self) -> Token:
         letter = self.pattern[self.at + 1 : self.at + 2]
         if letter == "Q":
-            yield from self._quoted()
-        elif letter and letter in "bB":
+            return self._quoted()
+        if letter and letter in "bBAzC":
             self.at += 2
-            yield Edge(b"\\" + letter.encode())
-        elif letter and letter in "Az":
-            self.at += 2
-            yield LINE_START if letter == "A" else LINE_END
-        elif letter == "C":
-            self.at += 2
-            yield AnyByte()
-        else:
-            group = self._group_escape()
-            if group is not None:
-                complement, members = group
-                yield Class(complements=(members,)) if complement else Class(members.ranges, members.properties)
-            else:
-                yield Text(self._character_escape())
+            if letter == "C":
+                return AnyByte()
+            return {"A": LINE_START, "z": LINE_END}.get(letter) or Edge(b"\\" + letter.encode())
+        group = self._group_escape()
+        if group is None:
+            return Text(self._character_escape())
+        complement, members = group
+        return Class(complements=(members,)) if complement else Class(members.ranges, members.properties)
 
-    def _quoted(self) -> Iterator[Token]:
+    def _quoted(self) -> Token:
         """Take `\\Q...\\E`, whose end may be missing; an empty one still parts what stands left and right of it."""
         end = self.pattern.find("\\E", self.at + 2)
         text = self.pattern[self.at + 2 : end if end >= 0 else None]
-        after = end + 2 if end >= 0 else len(self.pattern)
-        if text:
-            yield from self._text(text, after)
-        else:
-            self.at = after
-            yield Flags("", "")
+        self.at = end + 2 if end >= 0 else len(self.pattern)
+        return Text(text) if text else Flags("", "")
 
     def _group_escape(self) -> tuple[bool, Set] | None:
         """Take `\\d`, `\\W`, `\\pL`, `\\P{Greek}` and the like; answer whether it is a complement, and of what."""

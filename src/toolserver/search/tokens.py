@@ -9,7 +9,7 @@ from toolserver.search.classes import Class
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Characters that stand for themselves, at least one; before a repetition exactly one."""
+    """Characters that stand for themselves, at least one; a repetition that follows is of the last one."""
 
     text: str
 
