@@ -71,13 +71,23 @@ class Connection:
 class Served:
     """A running server on `root`."""
 
-    def __init__(self, root: pathlib.Path, *args: str) -> None:
+    def __init__(self, root: pathlib.Path, *args: str, code: str = "") -> None:
+        """Start `toolserver serve` with these flags, or Python `code` that does so."""
         self.port = free_port()
         self._state = tempfile.TemporaryDirectory(prefix="toolserver-bench-")
         token = pathlib.Path(self._state.name) / "token"
         token.write_text(TOKEN)
         self.process = subprocess.Popen(
-            [str(BIN / "toolserver"), "serve", str(root), "--port", str(self.port), "--token-file", str(token), *args],
+            [
+                *([sys.executable, "-c", code] if code else [BIN / "toolserver"]),
+                "serve",
+                str(root),
+                "--port",
+                str(self.port),
+                "--token-file",
+                str(token),
+                *args,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -114,9 +124,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(root: pathlib.Path, *args: str) -> Iterator[Served]:
+def serving(root: pathlib.Path, *args: str, code: str = "") -> Iterator[Served]:
     """Serve a root for the time of a `with`."""
-    server = Served(root, *args)
+    server = Served(root, *args, code=code)
     try:
         yield server
     finally:

@@ -1,0 +1,242 @@
+"""exec, its output and its streams over HTTP, beside what a shell or a bare Python does with the same command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import inputs
+import pytest
+from serving import TOKEN, Connection, Served, serving
+from sidebyside import clocked, record, side_by_side
+from websockets.sync.client import connect
+
+from toolserver._fast.ring import Ring
+from toolserver.processes.capsule import Capsule, View
+from toolserver.processes.launch import Where
+
+MIB = 1024 * 1024
+PIECE = 64 * 1024
+BATCH = 20
+"""Commands that one timing runs, one after another."""
+IDLE_S = 60
+MORE_MEMORY = "x = bytearray(b'x') * (1 << 30); from toolserver.cli import main; main()"
+BARE = f"""
+import subprocess, time
+start = time.perf_counter()
+for _ in range({BATCH}): subprocess.run(["sh", "-c", "true"])
+print(time.perf_counter() - start)
+"""
+
+
+@pytest.fixture
+def root() -> Iterator[pathlib.Path]:
+    with tempfile.TemporaryDirectory(prefix="toolserver-bench-") as made:
+        yield pathlib.Path(made).resolve()
+
+
+def batch(server: Served) -> None:
+    for _ in range(BATCH):
+        server.connection.post("exec", cmd="true")
+
+
+def test_exec_true(benchmark: Any, root: pathlib.Path) -> None:
+    """`true` as a shell command, unwrapped; the anchor is timed inside a bare Python."""
+    own, theirs = [], []
+    with serving(root, "--capsule", "off") as server:
+        batch(server)
+        for _ in range(15):
+            done = subprocess.run([sys.executable, "-I", "-c", BARE], check=True, capture_output=True, text=True)
+            theirs.append(float(done.stdout) / BATCH)
+            own.append(clocked(lambda: batch(server)) / BATCH)
+        benchmark.group = "exec of true"
+        benchmark.pedantic(lambda: server.connection.post("exec", cmd="true"), rounds=20)
+    record(benchmark, own, {"subprocess.run in a bare Python": theirs}, bound=1.6)
+
+
+def test_exec_true_in_the_capsule(benchmark: Any, root: pathlib.Path) -> None:
+    """The same in the capsule; the anchor is its bubblewrap command line in a loop of a shell."""
+    fd = os.open(root, os.O_PATH)
+    argv = Capsule(View()).argv(Where("main", os.fsencode(root), b"", fd), terminal=False, status=False)
+    os.close(fd)
+    loop = f'i=0; while [ $i -lt {BATCH} ]; do "$@"; i=$((i+1)); done'
+    command = ["sh", "-c", loop, "sh", *map(os.fsdecode, argv), "sh", "-c", "true"]
+    benchmark.group = "exec of true"
+    with serving(root, "--capsule", "require") as server:
+        side_by_side(
+            benchmark,
+            lambda: batch(server),
+            {"the same bwrap from a shell": lambda: subprocess.run(command, check=True)},
+            rounds=15,
+            bound=1.3,
+            facts={"commands a timing": BATCH},
+        )
+
+
+def test_exec_true_in_a_large_server(benchmark: Any, root: pathlib.Path) -> None:
+    """The same unwrapped in a server with 1 GiB of resident memory, against one without."""
+    with serving(root, "--capsule", "off") as small, serving(root, "--capsule", "off", code=MORE_MEMORY) as large:
+        assert large.memory() > 1 << 30
+        benchmark.group = "exec of true"
+        side_by_side(
+            benchmark,
+            lambda: batch(large),
+            {"a server at its start": lambda: batch(small)},
+            rounds=15,
+            bound=1.2,
+            facts={"commands a timing": BATCH, "resident": large.memory()},
+        )
+
+
+def test_1_gib_of_output(benchmark: Any, root: pathlib.Path) -> None:
+    """1 GiB through one exec, against the same command into cat."""
+    command = "head -c 1073741824 /dev/zero"
+    benchmark.group = "output"
+    with serving(root, "--capsule", "off") as server:
+        server.connection.post("exec", cmd="true")
+        before = server.memory()
+        side_by_side(
+            benchmark,
+            lambda: server.connection.post("exec", cmd=command, tail=1, soft_ms=600_000),
+            {"into cat": lambda: subprocess.run(["sh", "-c", f"{command} | cat >/dev/null"], check=True)},
+            rounds=5,
+            bound=1.5,
+        )
+        grown = server.memory() - before
+    benchmark.extra_info["facts"] = {"the server grew by": grown, "32 MiB holds": grown <= 32 * MIB}
+
+
+def test_ring_append(benchmark: Any) -> None:
+    """The ring alone, 64 KiB at a time, against a copy of the same bytes into a buffer of the ring's size."""
+    data = os.urandom(PIECE)
+    ring = Ring(4 * MIB)
+    buffer = memoryview(bytearray(4 * MIB))
+
+    def append() -> None:
+        for _ in range(2048):
+            ring.append(data)
+
+    def copy() -> None:
+        for number in range(2048):
+            at = number % 64 * PIECE
+            buffer[at : at + PIECE] = data
+
+    benchmark.group = "output"
+    side_by_side(benchmark, append, {"memcpy": copy}, rounds=25, bound=2.0)
+
+
+def test_line_to_frame(benchmark: Any, root: pathlib.Path) -> None:
+    """From a line that a process is given to its frame on an open stream; the anchor reads the pipe in asyncio."""
+    os.mkfifo(root / "ours")
+    os.mkfifo(root / "theirs")
+    with serving(root, "--capsule", "off") as server:
+        name = server.ask("exec", cmd="exec cat ours", detach=True)["id"]
+        into = os.open(root / "ours", os.O_WRONLY)
+        url = f"ws://127.0.0.1:{server.port}/stream/process/{name}"
+        with connect(url, additional_headers={"Authorization": f"Bearer {TOKEN}"}) as stream:
+
+            def ours() -> None:
+                os.write(into, b"a line\n")
+                assert json.loads(stream.recv())["data"] == "a line\n"
+
+            own = [clocked(ours) for _ in range(600)][100:]
+            benchmark.group = "output"
+            benchmark.pedantic(ours, rounds=50)
+        os.close(into)
+    theirs = asyncio.run(asyncio_pipe(root))
+    record(benchmark, own, {"a pipe in asyncio": theirs}, bound=3.0)
+
+
+async def asyncio_pipe(root: pathlib.Path) -> list[float]:
+    process = await asyncio.create_subprocess_exec("cat", str(root / "theirs"), stdout=subprocess.PIPE)
+    into = await asyncio.to_thread(os.open, root / "theirs", os.O_WRONLY)
+    assert process.stdout
+    out = []
+    for _ in range(600):
+        start = time.perf_counter()
+        os.write(into, b"a line\n")
+        await process.stdout.readline()
+        out.append(time.perf_counter() - start)
+    os.close(into)
+    await process.wait()
+    return out[100:]
+
+
+def p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100)[98]
+
+
+def reads(connection: Connection, seconds: float) -> list[float]:
+    end = time.perf_counter() + seconds
+    out = []
+    while time.perf_counter() < end:
+        out.append(clocked(lambda: connection.post("read", path="f.c")))
+    return out
+
+
+def test_reads_beside_printers(benchmark: Any, root: pathlib.Path) -> None:
+    """The p99 of a 2 kB read while 32 processes print at full speed and 100 streams read, against when idle."""
+    (root / "f.c").write_bytes(inputs.source_text(2000, seed=2))
+    with serving(root, "--capsule", "off") as server:
+        reads(server.connection, 1.0)
+        idle = reads(server.connection, 8.0)
+        names = [server.ask("exec", cmd="exec yes", detach=True)["id"] for _ in range(32)]
+        stop = threading.Event()
+        readers = [threading.Thread(target=follow, args=(server.port, names[n % 32], stop)) for n in range(100)]
+        for reader in readers:
+            reader.start()
+        time.sleep(2)
+        busy = reads(server.connection, 15.0)
+        stop.set()
+        for name in names:
+            server.connection.post("process_kill", id=name, signal="KILL")
+        for reader in readers:
+            reader.join()
+    benchmark.group = "output"
+    benchmark.pedantic(lambda: None, rounds=1)
+    record(benchmark, [p99(busy)], {"p99 when idle": [p99(idle)]}, bound=10.0, facts={"reads": len(busy)})
+
+
+def follow(port: int, name: str, stop: threading.Event) -> None:
+    """Read the stream of a process until told to stop, in C as far as can be: a raw socket, its bytes thrown away."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(
+            f"GET /stream/process/{name}/lines HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        )
+        buffer = bytearray(1 << 20)
+        while not stop.is_set() and connection.recv_into(buffer):
+            pass
+
+
+def test_idle(benchmark: Any, root: pathlib.Path) -> None:
+    """System calls in a minute of an idle server with 32 sleeping processes and 32 path watches."""
+    benchmark.group = "idle"
+    with serving(root, "--capsule", "off") as server:
+        for _ in range(32):
+            server.ask("exec", cmd="exec sleep 1000", detach=True)
+            server.ask("watch", paths=["."])
+        time.sleep(1)
+        with tempfile.NamedTemporaryFile("r") as log:
+            watch = subprocess.Popen(
+                ["strace", "-f", "-o", log.name, "-p", str(server.process.pid)], stderr=subprocess.DEVNULL
+            )
+            time.sleep(IDLE_S)
+            watch.send_signal(signal.SIGINT)
+            watch.wait()
+            calls = [line for line in log.read().splitlines() if "(" in line and "strace" not in line]
+        calls = [line for line in calls if "<unfinished" not in line and "resumed" not in line]
+    benchmark.pedantic(lambda: None, rounds=1)
+    facts = {"system calls": len(calls), "none holds": len(calls) == 0}
+    record(benchmark, [1.0], {"itself": [1.0]}, bound=None, facts=facts)
