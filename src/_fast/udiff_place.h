@@ -574,11 +574,49 @@ class Placer {
             bool progress = false;
             if (!chain() || !round(&progress)) return false;
             if (std::none_of(spots.begin(), spots.end(), [](const Spot& spot) { return spot.place == NONE; }))
-                return verify();
+                return consistent() && verify();
             if (!progress && !follow()) return false;
         }
         return refuse(TOO_MUCH, 0);
     }
+
+    // Refuses a hunk that fits in several places and lies where it is moved otherwise than the nearest hunk, before or
+    // behind it, that fits in one place only, while it fits so too: then the stated lines are wrong for one of the two.
+    bool consistent() {
+        size_t count = hunks_.size();
+        std::vector<int64_t> sure_behind(count, INT64_MAX);
+        int64_t sure = INT64_MAX;
+        for (size_t at = count; at-- > 0;) {
+            sure_behind[at] = sure;
+            if (is_sure(at)) sure = shift_of(at);
+        }
+        sure = INT64_MAX;
+        for (size_t at = 0; at < count; at++) {
+            if (is_sure(at)) {
+                sure = shift_of(at);
+                continue;
+            }
+            const Hunk& hunk = hunks_[at];
+            if (!(hunk.flags & NUMBERED) || hunk.old_lines == 0) continue;
+            uint32_t low = at ? spots[at - 1].place + hunks_[at - 1].old_lines : 0;
+            uint32_t high = at + 1 < count ? spots[at + 1].place : file.count();
+            for (int64_t shift : {sure, sure_behind[at]}) {
+                if (shift == INT64_MAX || shift == shift_of(at)) continue;
+                uint32_t place = place_of(hunk, hunk.stated + shift);
+                if (place < low || place > high || high - place < hunk.old_lines || !fits_[at].has(place)) continue;
+                uint32_t both[2] = {std::min(place, spots[at].place), std::max(place, spots[at].place)};
+                list(both, both + 2);
+                return refuse(SEVERAL, at);
+            }
+        }
+        return true;
+    }
+
+    bool is_sure(size_t at) const {
+        return (hunks_[at].flags & NUMBERED) && hunks_[at].old_lines && fits_[at].end - fits_[at].begin == 1;
+    }
+
+    int64_t shift_of(size_t at) const { return line_of(hunks_[at], spots[at].place) - hunks_[at].stated; }
 
     // Sums may, if hardly ever, agree where lines do not: what is written rests on the lines alone.
     bool verify() {
