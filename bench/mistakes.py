@@ -239,29 +239,31 @@ def run(options: argparse.Namespace, told: Callable[[str], None]) -> Counts:
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         bench = Bench(pathlib.Path(folder).resolve())
         programs = {"ours": bench.ours, "git apply": bench.git_apply, "GNU patch": bench.gnu_patch}
-        wanted = {name: run for name, run in programs.items() if options.only in ("", name)}
-        for context in CONTEXTS:
-            for case in cases(options.cases, context, options.seed, files):
-                chance = random.Random(case.diff)
-                for mistake, make in MISTAKES.items():
-                    diff = make(case.diff, chance)
-                    if diff == case.diff and mistake != "none":
-                        continue
-                    for end in ENDS:
-                        before, after = case.before, case.after
-                        if end == "CRLF":
-                            before, after = before.replace(b"\n", b"\r\n"), after.replace(b"\n", b"\r\n")
-                        for name, apply in wanted.items():
-                            got = apply(bench.put(case, before), diff)
-                            kind = "refused" if isinstance(got, str) else "right" if got == after else "wrong"
-                            counts[context, end, mistake, name][kind] += 1
-                            if name == "ours" and kind != "right":
-                                told(
-                                    f"--- {kind}: {context} lines, {end}, {mistake}: {got[:400] if kind == 'refused' else case.name}"
-                                )
-                                if kind == "wrong":
-                                    told(diff.decode(errors="replace"))
+        wanted = {name: program for name, program in programs.items() if options.only in ("", name)}
+        for context, mistake, end, case, diff in slips(options, files):
+            before, after = case.before, case.after
+            if end == "CRLF":
+                before, after = before.replace(b"\n", b"\r\n"), after.replace(b"\n", b"\r\n")
+            for name, program in wanted.items():
+                got = program(bench.put(case, before), diff)
+                kind = "refused" if isinstance(got, str) else "right" if got == after else "wrong"
+                counts[context, end, mistake, name][kind] += 1
+                if name == "ours" and kind != "right":
+                    reason = got if isinstance(got, str) else case.name + "\n" + diff.decode(errors="replace")
+                    told(f"--- {kind}: {context} lines, {end}, {mistake}: {reason}")
     return counts
+
+
+def slips(options: argparse.Namespace, files: list[pathlib.Path]) -> Iterator[tuple[int, str, str, Case, bytes]]:
+    """Make every case with every mistake: lines of context, mistake, line end, case, diff."""
+    for context in CONTEXTS:
+        for case in cases(options.cases, context, options.seed, files):
+            chance = random.Random(case.diff)
+            for mistake, make in MISTAKES.items():
+                diff = make(case.diff, chance)
+                if diff != case.diff or mistake == "none":
+                    for end in ENDS:
+                        yield context, mistake, end, case, diff
 
 
 def table(counts: Counts) -> str:
