@@ -1,4 +1,4 @@
-"""What `git diff` writes of random changes to a tree, applied here and by `git apply`: the same files, byte for byte."""
+"""What `git diff` writes of random changes to a tree, applied here and by `git apply`: the same bytes come out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from toolserver.workspace.writer import Writer
 
 NEUTRAL = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 NAMES = ["f", "a/f", "b/g.txt", "d/my file", 'd/e/quo"te', "d/e/tab\there", "ümlaut/ß", "src/x", "a b/b a", "new\nline"]
+WORDS = (b"alpha", b"beta", b"", b"}", b"  tail  ", b"\tx", b"-- sql", b"++ i", b"@@ -1 +1 @@", b"\x0c", b"\\")
 Tree = dict[str, tuple[int, bytes]]
 
 
@@ -38,22 +39,8 @@ def content(chance: random.Random) -> bytes:
         return b""
     if kind == 1:
         return chance.randbytes(chance.randrange(1, 3000)) + b"\0"
-    words = [
-        b"alpha",
-        b"beta",
-        b"gamma",
-        b"",
-        b"}",
-        b"  tail  ",
-        b"\tx",
-        b"-- sql",
-        b"++ i",
-        b"@@ -1 +1 @@",
-        b"\x0c",
-        b"\\",
-    ]
     lines = [
-        chance.choice(words) + (b" %d" % chance.randrange(50) if chance.random() < 0.7 else b"")
+        chance.choice(WORDS) + (b" %d" % chance.randrange(50) if chance.random() < 0.7 else b"")
         for _ in range(chance.randrange(1, 60))
     ]
     end = b"\r\n" if kind == 2 else b"\n"
@@ -182,7 +169,5 @@ def test_same_as_git_apply(seed: int, form: str) -> None:
         outcome = apply(ours, text)
         assert taken(ours) == after
         assert outcome.notes == []
-        moved = {name for name in before if before[name] != after.get(name)} | {
-            name for name in after if name not in before
-        }
+        moved = {name for name in {**before, **after} if before.get(name) != after.get(name)}
         assert {os.fsdecode(path) for path in outcome.files} == moved

@@ -113,7 +113,15 @@ class Model:
         assert place is not None
         return None if hunk.stated is None else place + bool(hunk.old) - hunk.stated
 
-    def run(self) -> list[int]:
+    def refusal(self) -> Refused | None:
+        """Place all hunks; answer why that is refused, if it is."""
+        try:
+            self.run()
+        except Refused as refused:
+            return refused
+        return None
+
+    def run(self) -> None:
         for number, hunk in enumerate(self.hunks):
             if not hunk.old and hunk.stated is None and self.lines:
                 raise Refused("no line", number)
@@ -130,12 +138,8 @@ class Model:
                 at = next(n for n in range(len(self.hunks)) if self.placed[n] is None and self.before_is_settled(n))
                 if not self.hunks[at].old:
                     raise Refused("no line", at)
-                raise Refused("several", at, self.rooms_behind(at))
+                raise Refused("several", at, self.rooms(at))
         self.check_shifts()
-        return [place for place in self.placed if place is not None]
-
-    def rooms_behind(self, at: int) -> list[int]:
-        return self.rooms(at)
 
     def before_is_settled(self, at: int) -> bool:
         return at == 0 or self.placed[at - 1] is not None
@@ -190,16 +194,11 @@ class Model:
         hunk = self.hunks[at]
         if hunk.stated is not None and hunk.old and hunk.stated - 1 not in (place, -1):
             stated = hunk.stated - 1
-            behind = [self.placed[n] for n in range(at) if self.placed[n] is not None]
-            del behind
-            if (
-                not self.aside[at]
-                and stated not in self.all[at]
-                and stated >= self.low(at)
-                and self.fits(hunk, stated, True)
-            ):
+            exact = not self.aside[at]
+            fits = stated in self.all[at]
+            if exact and not fits and stated >= self.low(at) and self.fits(hunk, stated, True):
                 raise Refused("blanks", at, sorted((stated, place)))
-            if not self.aside[at] and stated in self.all[at] and stated not in self.rooms(at) and self.contradicts(at):
+            if exact and fits and stated not in self.rooms(at) and self.contradicts(at):
                 raise Refused("out of order", at, [stated])
         self.placed[at] = place
 
@@ -224,7 +223,8 @@ class Model:
     def check_shifts(self) -> None:
         """Refuse a hunk of several places that the nearest hunks of one place would put elsewhere."""
         sure = [
-            hunk.stated is not None and hunk.old != [] and len(self.all[at]) == 1 for at, hunk in enumerate(self.hunks)
+            hunk.stated is not None and bool(hunk.old) and len(places) == 1
+            for hunk, places in zip(self.hunks, self.all, strict=True)
         ]
         for at, hunk in enumerate(self.hunks):
             if sure[at] or hunk.stated is None or not hunk.old:
