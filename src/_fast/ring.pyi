@@ -3,7 +3,7 @@
 class Ring:
     """Keeps the last `limit` bytes that were put into it; every byte has its offset from the first one ever.
 
-    Memory is taken on demand, up to the limit and 64 KiB that a read needs. Any number of readers slice by offset.
+    Memory is taken on demand, up to the limit and 256 KiB that a read needs. Any number of readers slice by offset.
     One thread at a time fills it (RuntimeError otherwise); others may slice meanwhile.
     """
 
@@ -21,8 +21,8 @@ class Ring:
         """Bytes of memory taken."""
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Put bytes in."""
-    def read_from(self, fd: int, most: int = 65536) -> int:
-        """Read once from a descriptor, at most 64 KiB; answer how many bytes came.
+    def read_from(self, fd: int, most: int = 262144) -> int:
+        """Read once from a descriptor, at most 256 KiB; answer how many bytes came.
 
         0: the end, a terminal without users too. -1: nothing there yet (the descriptor must not block). OSError else.
         """

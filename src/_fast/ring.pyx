@@ -17,7 +17,7 @@ cdef extern from "string.h" nogil:
 # Bytes beyond the limit that a read may fill before they are counted: so nothing that is still shown is overwritten by
 # a read that turns out shorter than asked for, nor while another thread copies.
 cdef enum:
-    SLACK = 1 << 16
+    SLACK = 1 << 18
     FIRST_SIZE = 1 << 16
 
 

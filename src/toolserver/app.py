@@ -15,7 +15,7 @@ from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
 from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
-from toolserver.processes.environment import environment
+from toolserver.processes.environment import Environment
 from toolserver.processes.launch import Launcher
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
@@ -81,9 +81,7 @@ def _workspace(root: str) -> Workspace:
 def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
     """Answer what starts commands, in the capsule where it works, and what GET /tools tells of it."""
 
-    def variables() -> dict[bytes, bytes]:
-        return environment([token.read()])
-
+    variables = Environment(lambda: [token.read()])
     fenced = settings.network == "fenced"
     if settings.capsule != "off":
         view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from toolserver._fast.lines import json_string, well_formed
 from toolserver._fast.ring import Ring
@@ -191,6 +192,9 @@ class Feed:
         self._names = {id(output): name for name, output in outputs.items()}
         self._backlog = backlog
         self.readers: set[Reader] = set()
+        self._tap: Callable[[Output], None] | None = None
+        self.interested: set[object] = set()
+        """The readers and the tap: whoever wants `printed` to be called."""
 
     def open(self, since: dict[str, int]) -> Reader:
         """Begin a reader at an offset of each stream: what is held is queued at once."""
@@ -212,12 +216,26 @@ class Feed:
         for frame, ring in frames:
             reader.offer(frame, ring)
         self.readers.add(reader)
+        self.interested.add(reader)
         return reader
 
     def close(self, reader: Reader) -> None:
         """Forget a reader that has left."""
         reader.stop()
         self.readers.discard(reader)
+        self.interested.discard(reader)
+
+    def tap(self, tap: Callable[[Output], None]) -> None:
+        """Have `tap` called with each output that something was printed on."""
+        self._tap = tap
+        self.interested.add(tap)
+
+    def printed(self, output: Output) -> None:
+        """Something has come on an output."""
+        if self._tap is not None:
+            self._tap(output)
+        if self.readers:
+            self.publish(output)
 
     def publish(self, output: Output, *, whole: bool = False) -> None:
         """Hand out what has come; with `whole` the beginning of an unfinished character, too."""

@@ -19,6 +19,8 @@ from toolserver.processes.group import members
 
 SCRIPT_FD = 9
 """Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""
+READ_SCRIPT = (b"/bin/sh", b"-c", b". /dev/fd/%d" % SCRIPT_FD, b"sh")
+"""Runs the text with `$0` as a shell's own command has it, whatever PATH the command is given."""
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
 
@@ -40,7 +42,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is executed: its name is `argv[0]`, looked for on the PATH of `env`; `passed` are (here, there) numbers."""
+    """What is executed: `argv[0]`, looked for on the PATH of `env`; `passed` are (here, there) numbers."""
 
     argv: tuple[bytes, ...]
     env: Mapping[bytes, bytes]
@@ -116,8 +118,7 @@ class Launcher:
         try:
             if isinstance(command.cmd, str):
                 script = _script(command.cmd)
-                shell = (b"sh", b"-c", b". /dev/fd/%d" % SCRIPT_FD)
-                program = Program(shell, self.variables(command, where), ((script, SCRIPT_FD),))
+                program = Program(READ_SCRIPT, self.variables(command, where), ((script, SCRIPT_FD),))
             else:
                 program = Program(tuple(map(os.fsencode, command.cmd)), self.variables(command, where))
             program = self.wrap(program, command, where)
@@ -151,11 +152,10 @@ class Launcher:
         name = program.argv[0]
         env = [b"%s=%s" % variable for variable in program.env.items()]
         fds = [*ends.theirs, *program.passed]
+        paths = candidates(name, program.env.get(b"PATH", DEFAULT_PATH))
         worst = errno.ENOENT
-        for path in candidates(name, program.env.get(b"PATH", DEFAULT_PATH)):
+        for path in paths:
             if not os.access(path, os.X_OK, dir_fd=where.fd):
-                if os.access(path, os.F_OK, dir_fd=where.fd):
-                    worst = errno.EACCES
                 continue
             try:
                 pid = spawn(path, program.argv, env, where.fd, fds, tty)
@@ -172,6 +172,8 @@ class Launcher:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 raise
+        if worst == errno.ENOENT and any(os.access(path, os.F_OK, dir_fd=where.fd) for path in paths):
+            worst = errno.EACCES
         raise ToolError(cannot(name.decode(errors="replace"), worst))
 
 

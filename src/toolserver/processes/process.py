@@ -47,14 +47,12 @@ class Process:
         self._enders = 0
         self._timer: asyncio.TimerHandle | None = None
         self.on_end: Callable[[Process], None] | None = None
-        self.on_output: Callable[[Output], None] | None = None
-        """Called when something was printed; set it before the event loop goes on after the start."""
         self.stdout = Output(head_lines)
         self.stderr = Output(head_lines)
         self.feed = Feed({"stdout": self.stdout, "stderr": self.stderr}, backlog)
         self.stdin = Stdin(ends.input, terminal=command.terminal is not None)
         self._pumps = [
-            Pump(fd, output, self._printed, self._pipe_ended)
+            Pump(fd, output, watched=self.feed.interested, changed=self.feed.printed, ended=self._pipe_ended)
             for fd, output in ((ends.output, self.stdout), (ends.errors, self.stderr))
             if fd >= 0
         ]
@@ -70,11 +68,9 @@ class Process:
 
     # --------------------------------------------------------------------------------------------------- its output
 
-    def _printed(self, output: Output) -> None:
-        if self.on_output is not None:
-            self.on_output(output)
-        if self.feed.readers:
-            self.feed.publish(output)
+    def on_output(self, tap: Callable[[Output], None]) -> None:
+        """Have `tap` called when something was printed; to be said before the event loop goes on after the start."""
+        self.feed.tap(tap)
 
     def _pipe_ended(self) -> None:
         if self._status is not None and not any(pump.open for pump in self._pumps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated
 
 import orjson
@@ -16,6 +17,9 @@ from toolserver.tools._tool import Answer, Call
 
 INLINE = 256 * 1024
 """Bytes of output that are put into an answer on the event loop; more are in a thread."""
+
+UNWATCHED_MS = 20
+"""For how long a call's client is not asked whether it is still there: most commands are over by then."""
 
 Id = Annotated[str, Meta(description="The process's id, such as p1, as exec or process_list tells it.")]
 Since = Annotated[int, Meta(ge=0, description="Offset in bytes into stdout to read from, such as an answer's `next`.")]
@@ -37,15 +41,42 @@ def process_of(call: Call, args: OfProcess) -> Process:
 
 async def until_ended(call: Call, process: Process, limit_ms: int) -> bool:
     """Wait for the exit, no longer than so many milliseconds; answer whether the client left meanwhile."""
-    left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if limit_ms > UNWATCHED_MS:
+        if await _ended(process, UNWATCHED_MS, lambda over: None):
+            return False
+        limit_ms -= UNWATCHED_MS
+    left = False
 
-    def leave() -> None:
-        if not left.done():
-            left.set_result(None)
+    def watch(over: Callable[[], None]) -> None:
+        def leave() -> None:
+            nonlocal left
+            left = True
+            over()
 
-    call.client.on_leave(leave)
-    await asyncio.wait([process.ended, left], timeout=limit_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-    return left.done()
+        call.client.on_leave(leave)
+
+    await _ended(process, limit_ms, watch)
+    return left
+
+
+async def _ended(process: Process, limit_ms: int, watch: Callable[[Callable[[], None]], None]) -> bool:
+    """Wait for the exit, for the end of the time, or for a call of what `watch` is given; answer whether it exited."""
+    loop = asyncio.get_running_loop()
+    moment: asyncio.Future[None] = loop.create_future()
+
+    def over(_: object = None) -> None:
+        if not moment.done():
+            moment.set_result(None)
+
+    process.ended.add_done_callback(over)
+    timer = loop.call_later(limit_ms / 1000, over)
+    watch(over)
+    try:
+        await moment
+    finally:
+        timer.cancel()
+        process.ended.remove_done_callback(over)
+    return process.ended.done()
 
 
 async def texts(*parts: bytes) -> list[orjson.Fragment]:

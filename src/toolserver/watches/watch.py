@@ -45,7 +45,7 @@ def hand_on(process: Process, printed: Printed) -> None:
         seen[id(output)] = ring.total
         printed(data, names[id(output)])
 
-    process.on_output = take
+    process.on_output(take)
 
 
 class Watch:
