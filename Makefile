@@ -41,8 +41,15 @@ wheel: build
 	rm -rf $(DIST)
 	$(BIN)/python -m build --no-isolation --outdir $(DIST) .
 
+# The chapters of the conformance suite that belong to what is built. CONFORMANCE_PARTIAL=1 passes over what needs a tool
+# that is not there yet.
+CHAPTERS := http paths_trees read glob ignore grep write_edit patch exec processes streams watch capsule relaunch
 test: system lint
-	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest tests
+	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest tests/unit tests/property tests/http tests/oracle tests/faults \
+	    $(CHAPTERS:%=tests/conformance/test_%.py)
+
+conformance: build
+	CONFORMANCE_PARTIAL=1 $(BIN)/python -m pytest $(CHAPTERS:%=tests/conformance/test_%.py)
 
 .venv/.bench: .venv/.deps
 	TS_KERNELS=none $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[bench]'
