@@ -14,9 +14,12 @@ from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
+from toolserver.processes import record
 from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
 from toolserver.processes.environment import Environment
+from toolserver.processes.keeper import Keeper
 from toolserver.processes.launch import Launcher
+from toolserver.processes.succession import Succession
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
 from toolserver.settings import Settings, StartError
@@ -25,7 +28,9 @@ from toolserver.tools._tool import Fence, Services
 from toolserver.watches.table import WatchTable
 from toolserver.workspace import state
 from toolserver.workspace.activity import Activity
+from toolserver.workspace.identity import workspace_id
 from toolserver.workspace.root import Workspace
+from toolserver.workspace.statefile import StateFile
 from toolserver.workspace.writer import Writer
 
 _logger = logging.getLogger(__name__)
@@ -40,14 +45,22 @@ class Application:
     activity: Activity
     token: TokenFile
     calls: log.CallLog
+    succession: Succession
+
+    async def begin(self) -> None:
+        """Take over from the run before; called before connections are taken."""
+        self.services.watches.last_number = await self.succession.begin()
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
+        self.succession.stopping()
         await self.services.watches.stop()
         await self.services.processes.stop()
+        await self.succession.close()
 
     def close(self) -> None:
         """Give back what the services hold; called last."""
+        self.succession.release()
         self.services.search.close()
         self.services.readers.close()
         self.services.writer.close()
@@ -62,13 +75,18 @@ def make_app(settings: Settings) -> Application:
     calls = log.CallLog(settings.log_level)
     launcher, fence = _launcher(settings, token)
     processes = ProcessTable(launcher, activity)
-    services = Services(workspace, Writer(workspace.root), processes, WatchTable(), SearchEngine(), fence)
+    watches, writer = WatchTable(), Writer(workspace.root)
+    services = Services(workspace, writer, processes, watches, SearchEngine(), fence)
+    file = StateFile(workspace.root, record.NAME, writer.temps)
+    identity = workspace_id(workspace.root, settings.workspace_id)
+    keeper = Keeper(file, identity, processes, lambda: watches.last_number)
+    succession = Succession(workspace, processes, keeper)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
         [health(workspace), Route("/tools", tools.list), *process_streams(services), watch_stream(services)]
     )
     gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
-    return Application(gate, services, activity, token, calls)
+    return Application(gate, services, activity, token, calls, succession)
 
 
 def _workspace(root: str) -> Workspace:

@@ -54,6 +54,7 @@ async def _serve(app: Application, settings: Settings, sockets: list[socket.sock
             if early:
                 server.stop()
 
+        await app.begin()
         server = Server(app.gate, sockets, ready=ready, ending=app.end)
         await server.serve()
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+import orjson
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
@@ -14,8 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import error_body, send_json
+from toolserver.processes.former import CANNOT_START, Former
 from toolserver.processes.process import Process
-from toolserver.tools._tool import Services
+from toolserver.tools._processes import former_output
+from toolserver.tools._tool import Answer, Services
 from toolserver.watches.reader import WatchReader
 from toolserver.workspace.root import MAIN
 
@@ -52,6 +55,9 @@ def process_streams(services: Services) -> list[Route | WebSocketRoute]:
 
     def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
         process = _process(services, request)
+        if isinstance(process, Former):
+            frame = OneFrame({"exit": CANNOT_START} if process.failed else former_output(process))
+            return frame, frame.stop
         reader = process.read(offset(request, "since"), offset(request, "since_err"))
         return reader, lambda: process.feed.close(reader)
 
@@ -76,12 +82,28 @@ def watch_stream(services: Services) -> WebSocketRoute:
     return WebSocketRoute("/stream/watch/{id}", Socket(begin))
 
 
-def _process(services: Services, request: HTTPConnection) -> Process:
-    tree = request.query_params.get("tree", MAIN)
+class OneFrame:
+    """The source of a stream that has one thing to say."""
+
+    stopped = False
+
+    def __init__(self, frame: Answer) -> None:
+        self._frame: bytes | None = orjson.dumps(frame)
+
+    async def next(self) -> bytes | None:
+        frame, self._frame = self._frame, None
+        return frame
+
+    def stop(self) -> None:
+        self._frame = None
+
+
+def _process(services: Services, request: HTTPConnection) -> Process | Former:
+    tree, name = request.query_params.get("tree", MAIN), request.path_params["id"]
     with services.workspace.tree(tree):
-        process = services.processes.find(tree, request.path_params["id"])
+        process = services.processes.find(tree, name) or services.processes.find_former(tree, name)
     if process is None:
-        raise Missing(f"no process {request.path_params['id']}")
+        raise Missing(f"no process {name}")
     return process
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from toolserver._fast.spawn import spawn
 from toolserver.errors import BadArgument, ToolError
+from toolserver.processes.children import Children
 from toolserver.processes.command import Command, Terminal
 from toolserver.processes.group import members
 
@@ -54,11 +55,15 @@ class Program:
 class Child:
     """A child process and its group. After the exit its holder calls `reap` once; until then its pid is its own."""
 
-    __slots__ = ("pid", "pidfd")
+    __slots__ = ("_notes", "pid", "pidfd")
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, notes: Children | None = None) -> None:
+        """`notes` are told of its start and its end."""
         self.pid = pid
         self.pidfd = os.pidfd_open(pid)
+        self._notes = notes
+        if notes is not None:
+            notes.add(pid)
 
     def terminate(self) -> None:
         """Send TERM to the whole group, as far as we may."""
@@ -84,6 +89,8 @@ class Child:
         """Take the exited child out of the process table."""
         os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED)
         os.close(self.pidfd)
+        if self._notes is not None:
+            self._notes.drop(self.pid)
 
 
 class Launcher:
@@ -91,6 +98,8 @@ class Launcher:
 
     def __init__(self, environment: Callable[[], dict[bytes, bytes]]) -> None:
         self._environment = environment
+        self.children: Children | None = None
+        """Where children are noted that do not end with the server by themselves."""
         self._null = high(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def close(self) -> None:
@@ -101,7 +110,7 @@ class Launcher:
         return program
 
     def child(self, pid: int) -> Child:
-        return Child(pid)
+        return Child(pid, self.children)
 
     def home(self, where: Where) -> bytes | None:
         """Answer the HOME of a tree's commands; None: the server's."""

@@ -32,6 +32,10 @@ class Process:
         self.id: str | None = None
         self.detached = False
         self.relaunch = True
+        self.restarts = 0
+        """How often it was started again after a restart of the server."""
+        self.ended_here = False
+        """Whether the server itself was told to end it."""
         self.exit_code: int | None = None
         """None while it runs."""
         self.failed: str | None = None
@@ -131,6 +135,7 @@ class Process:
         if self._status is not None and not self._enders:
             await asyncio.wait([self.ended])
             return
+        self.ended_here = True
         self._enders += 1  # until we are done the child stays a zombie, so that its group's number is nobody else's
         try:
             if patience:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import weakref
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
 from toolserver.processes.feed import Backlog
+from toolserver.processes.former import Former, moment
 from toolserver.processes.launch import Launcher, Where
 from toolserver.processes.notes import port_note
 from toolserver.processes.process import Process
@@ -22,27 +24,43 @@ EXITED_BYTES = 256 * 1024 * 1024
 """Bytes of the rings of exited processes together."""
 STOP_PATIENCE = 2.0
 """Seconds from TERM to KILL when the server stops."""
+LINGER = 1.0
+"""Seconds for which a process that somebody else ended counts as running in the record, see `ProcessTable._ended`."""
+FOREIGN_ENDS = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+
+
+class Recorder(Protocol):
+    """Keeps a record of the table that outlives the server."""
+
+    def note(self) -> None:
+        """Something has changed."""
+
+    async def settled(self) -> None:
+        """Wait until all that has been noted is recorded."""
+
+    def freeze(self) -> None:
+        """The server stops: what runs now is what ran."""
 
 
 class ProcessTable:
     """All processes and jobs of a server, of every tree.
 
-    Jobs, promoted ones too, count as activity; detached processes do not hold the server awake. `changed` is awaited
-    whenever a process came, ended or went, before the answer that tells of it: the place of a record that outlives the
-    server.
+    Jobs, promoted ones too, count as activity; detached processes do not hold the server awake. `recorder` is told
+    whenever a process came or ended; whoever tells a caller of it waits for `recorded_all` before.
     """
 
     def __init__(self, launcher: Launcher, activity: Activity) -> None:
         self.launcher = launcher
         self._activity = activity
-        self.changed: Callable[[], Awaitable[None]] | None = None
+        self.recorder: Recorder | None = None
         self.last_number = 0
         """The number of the newest id; ids are never used again."""
         self._processes: dict[str, Process] = {}
         self._jobs: set[Process] = set()
         self._backlog = Backlog()
         self._exited: dict[Process, asyncio.TimerHandle] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._lingering: dict[Process, asyncio.TimerHandle] = {}
+        self._former: dict[str, tuple[Former, asyncio.TimerHandle]] = {}
         self._every: weakref.WeakSet[Process] = weakref.WeakSet()
         self.stopping = False
 
@@ -62,22 +80,31 @@ class ProcessTable:
         self._jobs.add(process)
         return process
 
-    async def start_detached(
-        self, command: Command, where: Where, *, relaunch: bool = True, name: str | None = None, marker: bytes = b""
-    ) -> Process:
-        """Start a process with an id, a given one when it is started again; `marker` begins its output.
+    async def start_detached(self, command: Command, where: Where, *, relaunch: bool = True) -> Process:
+        """Start a process with an id of its own.
 
         ToolError when 32 run already, or when it cannot be executed; then it has no id.
         """
+        process = self._start_detached(command, where, relaunch=relaunch)
+        self._list(process, None)
+        await self.record()
+        return process
+
+    async def start_again(self, name: str, command: Command, where: Where, *, restarts: int, marker: bytes) -> Process:
+        """Start a process of an earlier run under the id that it had; `marker` begins its output. Else as above."""
+        process = self._start_detached(command, where, relaunch=True)
+        process.restarts = restarts
+        process.stdout.ring.append(marker)
+        self._list(process, name)
+        await self.record()
+        return process
+
+    def _start_detached(self, command: Command, where: Where, *, relaunch: bool) -> Process:
         if sum(process.running for process in self._processes.values()) >= RUNNING:
             raise ToolError(f"{RUNNING} processes already; end one with process_kill, or wait until one has exited")
         process = self._start(command, where, None, takes_input=True)
         process.detached = True
         process.relaunch = relaunch
-        if marker:
-            process.stdout.ring.append(marker)
-        self._list(process, name)
-        await self.record()
         return process
 
     def _start(self, command: Command, where: Where, head_lines: int | None, *, takes_input: bool) -> Process:
@@ -113,27 +140,68 @@ class ProcessTable:
         process = self._processes.get(name)
         return process if process is not None and process.tree == tree else None
 
+    def find_former(self, tree: str, name: str) -> Former | None:
+        """Answer a tree's process of an earlier run that does not run now."""
+        former = self._former.get(name)
+        return former[0] if former is not None and former[0].tree == tree else None
+
     def get(self, tree: str, name: str) -> Process:
-        """Answer a tree's process; ToolError `no process ID` where there is none."""
+        """Answer a tree's process; ToolError `no process ID` where there is none, or why nothing runs under its id."""
         process = self.find(tree, name)
-        if process is None:
+        if process is not None:
+            return process
+        former = self.find_former(tree, name)
+        if former is None:
             raise ToolError(f"no process {name}")
-        return process
+        if former.failed is None:
+            at = moment(former.restarted_at)
+            raise ToolError(f"process {name} was ended by a restart of the server at {at} and does not run any more")
+        raise ToolError(f"process {name} has exited: it {former.failed}")
 
     def all(self) -> list[Process]:
         """Answer the processes of every tree in start order."""
         return list(self._processes.values())
 
+    def former(self) -> list[Former]:
+        """Answer the processes of earlier runs that are listed and do not run."""
+        return [former for former, _ in self._former.values()]
+
+    def recorded(self) -> list[Process]:
+        """Answer the processes that the record has as running."""
+        return [process for process in self._processes.values() if process.running or process in self._lingering]
+
+    def keep_former(self, former: Former, seconds: float) -> None:
+        """List a process of an earlier run for some time."""
+
+        def forget() -> None:
+            del self._former[former.id]
+            self.note()
+
+        self._former[former.id] = (former, asyncio.get_running_loop().call_later(seconds, forget))
+
     # -------------------------------------------------------------------------------------------------------- ending
 
     def _ended(self, process: Process) -> None:
+        """Take note of an exit.
+
+        A machine that goes down sends TERM or KILL to everything at once, and the server may learn of the end of its
+        children before of its own. So a process that died of that, without our doing, is recorded as running for
+        another second.
+        """
         if not process.detached:
             self._activity.end()
         if process.id is None:
             self._jobs.discard(process)
+            return
+        self._keep(process)
+        if process.exit_code in FOREIGN_ENDS and not process.ended_here:
+            self._lingering[process] = asyncio.get_running_loop().call_later(LINGER, self._linger_no_more, process)
         else:
-            self._keep(process)
-            self._note()
+            self.note()
+
+    def _linger_no_more(self, process: Process) -> None:
+        del self._lingering[process]
+        self.note()
 
     def _keep(self, process: Process) -> None:
         """Keep an exited process listed for ten minutes, its output as long as there is room for it."""
@@ -157,23 +225,27 @@ class ProcessTable:
         assert process.id is not None
         del self._processes[process.id]
         process.feed.stop()
-        self._note()
+
+    def note(self) -> None:
+        """Have the change recorded while the event loop goes on."""
+        if self.recorder is not None:
+            self.recorder.note()
+
+    async def recorded_all(self) -> None:
+        """Wait until every change so far is recorded."""
+        if self.recorder is not None:
+            await self.recorder.settled()
 
     async def record(self) -> None:
-        """Have the change recorded."""
-        if self.changed is not None:
-            await self.changed()
-
-    def _note(self) -> None:
-        """Have the change recorded while the event loop goes on."""
-        if self.changed is not None:
-            task = asyncio.get_running_loop().create_task(self.record())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        """Have the change recorded, and wait for it."""
+        self.note()
+        await self.recorded_all()
 
     def close_streams(self) -> None:
         """End every stream, as the first step of a stop."""
         self.stopping = True
+        if self.recorder is not None:
+            self.recorder.freeze()
         for process in self._processes.values():
             process.feed.stop()
 
@@ -182,12 +254,11 @@ class ProcessTable:
         self.close_streams()
         running = [process for process in (*self._processes.values(), *self._jobs) if process.running]
         await asyncio.gather(*(process.end(STOP_PATIENCE) for process in running))
-        for timer in self._exited.values():
+        timers = [*self._exited.values(), *self._lingering.values(), *(timer for _, timer in self._former.values())]
+        for timer in timers:
             timer.cancel()
         for process in list(self._every):
             process.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
         self.launcher.close()
 
 

@@ -10,6 +10,7 @@ import orjson
 from msgspec import Meta
 
 from toolserver._fast.lines import json_string
+from toolserver.processes.former import CANNOT_START, Former, moment
 from toolserver.processes.process import Process
 from toolserver.processes.pump import Piece
 from toolserver.tools._arguments import Arguments
@@ -37,6 +38,24 @@ class OfProcess(Arguments, kw_only=True, frozen=True):
 def process_of(call: Call, args: OfProcess) -> Process:
     """Answer the process; ToolError `no process ID`."""
     return call.services.processes.get(call.tree.name, args.id)
+
+
+def former_of(call: Call, args: OfProcess) -> Former | None:
+    """Answer the process where it is one of an earlier run of the server that does not run now."""
+    return call.services.processes.find_former(call.tree.name, args.id)
+
+
+def former_output(former: Former) -> Answer:
+    """Answer how such a process stands: it printed nothing that is left."""
+    if former.failed is None:
+        return {
+            "state": former.state,
+            "id": former.id,
+            "restarted_at": moment(former.restarted_at),
+            "hint": former.hint,
+        }
+    nothing = {"stdout": "", "stderr": "", "next": 0, "next_err": 0, "dropped": 0, "dropped_err": 0}
+    return nothing | {"state": former.state, "exit_code": CANNOT_START}
 
 
 async def until_ended(call: Call, process: Process, limit_ms: int) -> bool:
@@ -79,6 +98,11 @@ async def _ended(process: Process, limit_ms: int, watch: Callable[[Callable[[], 
     return process.ended.done()
 
 
+def restarts(process: Process) -> Answer:
+    """Answer how often a process was started again, where it was."""
+    return {"restarts": process.restarts} if process.restarts else {}
+
+
 async def texts(*parts: bytes) -> list[orjson.Fragment]:
     """Answer each as a JSON string, ill-formed UTF-8 as U+FFFD; much of it off the event loop."""
     if sum(map(len, parts)) <= INLINE:
@@ -106,4 +130,5 @@ async def output(process: Process, since: int, since_err: int) -> Answer:
         "dropped_err": err.dropped,
         "state": state,
         "exit_code": exit_code,
+        **restarts(process),
     }

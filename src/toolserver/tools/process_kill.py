@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from toolserver.processes.process import PATIENCE
-from toolserver.tools._processes import OfProcess, process_of
+from toolserver.tools._processes import OfProcess, former_of, process_of
 from toolserver.tools._tool import Answer, Call, Tool
 
 
@@ -22,9 +22,12 @@ class ProcessKillArguments(OfProcess, kw_only=True, frozen=True):
 
 async def run(call: Call, args: ProcessKillArguments) -> Answer:
     """End the process and answer its state."""
+    if (former := former_of(call, args)) is not None:
+        return {"state": former.state}
     process = process_of(call, args)
     if process.running:
         await process.end(PATIENCE if args.signal == "TERM" else 0)
+    await call.services.processes.recorded_all()
     return {"state": process.state}
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from toolserver.processes.former import CANNOT_START, Former, moment
 from toolserver.processes.process import Process
+from toolserver.processes.record import number
 from toolserver.tools._arguments import Arguments
+from toolserver.tools._processes import restarts
 from toolserver.tools._tool import Answer, Call, Tool
 
 
@@ -12,8 +15,14 @@ class ProcessListArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessListArguments) -> Answer:
-    """Answer the tree's processes in the order they started."""
-    return {"processes": [entry(one) for one in call.services.processes.all() if one.tree == call.tree.name]}
+    """Answer the tree's processes in the order they were first started."""
+    processes = call.services.processes
+    await processes.recorded_all()
+    tree = call.tree.name
+    entries = [entry(one) for one in processes.all() if one.tree == tree]
+    if former := [former_entry(one) for one in processes.former() if one.tree == tree]:
+        entries = sorted(entries + former, key=lambda one: number(one["id"]))
+    return {"processes": entries}
 
 
 def entry(process: Process) -> Answer:
@@ -21,10 +30,26 @@ def entry(process: Process) -> Answer:
     return {
         "id": process.id,
         "cmd": process.command.shown,
-        "started_at": process.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "started_at": moment(process.started_at),
         "state": process.state,
         "exit_code": process.exit_code,
         "failed": process.failed,
+        **restarts(process),
+    }
+
+
+def former_entry(former: Former) -> Answer:
+    """Answer a process of an earlier run that does not run now as it is listed."""
+    if former.failed is None:
+        at = moment(former.restarted_at)
+        return {"id": former.id, "cmd": former.shown, "state": former.state, "restarted_at": at}
+    return {
+        "id": former.id,
+        "cmd": former.shown,
+        "started_at": None if former.started_at is None else moment(former.started_at),
+        "state": former.state,
+        "exit_code": CANNOT_START,
+        "failed": former.failed,
     }
 
 
@@ -32,7 +57,9 @@ TOOL = Tool(
     "process_list",
     "List the processes of the working directory in start order: detached ones and commands that outran soft_ms. "
     "Answers {processes: [{id, cmd, started_at, state: running|exited, exit_code, failed}]}; failed is null or a note "
-    "such as `port 3000 in use`. At most 32 run at once; an exited one stays listed for 10 minutes. Read one with "
+    "such as `port 3000 in use`. At most 32 run at once; an exited one stays listed for 10 minutes. "
+    "After a restart of the server detached ones run again under the same id, with restarts: N; what was not brought "
+    "back is {id, cmd, state: killed_by_restart, restarted_at} for an hour. Read one with "
     "process_output or process_wait, end it with process_kill.",
     ProcessListArguments,
     run,

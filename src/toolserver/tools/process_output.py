@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from toolserver.tools._processes import OfProcess, Since, SinceErr, output, process_of
+from toolserver.tools._processes import (
+    OfProcess,
+    Since,
+    SinceErr,
+    former_of,
+    former_output,
+    output,
+    process_of,
+)
 from toolserver.tools._tool import Answer, Call, Tool
 
 
@@ -15,6 +23,9 @@ class ProcessOutputArguments(OfProcess, kw_only=True, frozen=True):
 
 async def run(call: Call, args: ProcessOutputArguments) -> Answer:
     """Answer what is held of both streams from the offsets on."""
+    await call.services.processes.recorded_all()
+    if (former := former_of(call, args)) is not None:
+        return former_output(former)
     return await output(process_of(call, args), args.since, args.since_err)
 
 
@@ -23,7 +34,8 @@ TOOL = Tool(
     "Read what a process has printed, at once, whether or not it still runs: {stdout, stderr, next, next_err, dropped, "
     "dropped_err, state, exit_code}. Pass next and next_err back as since and since_err to read on without a gap. "
     "Offsets count bytes; each stream keeps its last 4 MiB, dropped says how many bytes before since are gone. To wait "
-    "for the end use process_wait.",
+    "for the end use process_wait. restarts tells how often it was started again after a restart of the server; state "
+    "killed_by_restart, with a hint, that it was not.",
     ProcessOutputArguments,
     run,
 )

@@ -6,7 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from toolserver.tools._processes import OfProcess, Since, SinceErr, output, until_ended
+from toolserver.tools._processes import (
+    OfProcess,
+    Since,
+    SinceErr,
+    former_of,
+    former_output,
+    output,
+    until_ended,
+)
 from toolserver.tools._tool import Answer, Call, Tool
 
 LONGEST_MS = 20_000
@@ -24,12 +32,18 @@ class ProcessWaitArguments(OfProcess, kw_only=True, frozen=True):
 
 async def run(call: Call, args: ProcessWaitArguments) -> Answer:
     """Wait for the exit, as long as the call says, and answer the output from the offsets on."""
+    if (former := former_of(call, args)) is not None:
+        answer = former_output(former)
+        if former.failed is not None:
+            answer |= {"timed_out": False, "id": former.id, "failed": former.failed}
+        return answer
     process = call.services.processes.find(call.tree.name, args.id)
     if process is None:
         hint = "There is no such process (any more): an exited one is kept for 10 minutes. See process_list."
         return {"state": "gone", "id": args.id, "hint": hint}
     if process.running:
         await until_ended(call, process, args.timeout_ms)
+    await call.services.processes.recorded_all()
     answer = await output(process, args.since, args.since_err)
     timed_out = answer["state"] == "running"
     answer |= {"timed_out": timed_out, "id": process.id, "failed": process.failed}
@@ -46,7 +60,8 @@ TOOL = Tool(
     "Wait until a process has exited, at most 20 s, and read what it printed: {state, exit_code, timed_out, id, "
     "stdout, stderr, next, next_err, dropped, dropped_err, failed}. timed_out with state running: call again with "
     "since and since_err from next and next_err. Once state is exited, everything printed is there. An unknown id, or "
-    "one gone for 10 minutes, answers state gone.",
+    "one gone for 10 minutes, answers state gone; one that a restart of the server ended answers state "
+    "killed_by_restart, with a hint.",
     ProcessWaitArguments,
     run,
 )

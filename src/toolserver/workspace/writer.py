@@ -48,6 +48,11 @@ class Writer:
         self._umask = _umask()
         self._record.sweep()
 
+    @property
+    def temps(self) -> Record:
+        """Where names are noted that a kill would leave behind."""
+        return self._record
+
     def close(self) -> None:
         """Wait for what is under way and stop."""
         self._pool.shutdown()

@@ -1,0 +1,67 @@
+"""What /proc tells of processes: who belongs to whom, and since when."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+_GONE = (FileNotFoundError, ProcessLookupError)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One process. `start` is in clock ticks since the boot; with the pid it names a process for as long as that."""
+
+    pid: int
+    name: bytes
+    state: bytes
+    parent: int
+    group: int
+    session: int
+    start: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still does something: a zombie does not."""
+        return self.state not in (b"Z", b"X")
+
+
+def status(pid: int) -> Status | None:
+    """Answer a process, None where there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            head, _, rest = file.read(4096).rpartition(b")")
+    except _GONE:
+        return None
+    fields = rest.split()
+    return Status(
+        pid,
+        head.partition(b"(")[2],
+        fields[0],
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        start=int(fields[19]),
+    )
+
+
+def everything() -> dict[int, Status]:
+    """Answer all processes that are seen, by pid. Reads all of /proc, in milliseconds."""
+    found = (status(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {one.pid: one for one in found if one is not None}
+
+
+def arguments(pid: int) -> list[bytes]:
+    """Answer the command line of a process; empty where it has none or has gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            return file.readall().split(b"\0")[:-1]
+    except _GONE:
+        return []
+
+
+def this_boot() -> bytes:
+    """Answer what start times and pids are relative to: the boot of the machine and the namespace of pids."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        boot = file.read(64).strip()
+    return b"%s %s" % (boot, os.readlink(b"/proc/self/ns/pid"))
