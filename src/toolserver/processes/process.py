@@ -43,6 +43,7 @@ class Process:
         self.child = child
         loop = asyncio.get_running_loop()
         self._loop = loop
+        self._began = loop.time()
         self.ended: asyncio.Future[None] = loop.create_future()
         """Done when it has exited and all that it printed is in the rings."""
         self._exited: asyncio.Future[None] = loop.create_future()
@@ -65,6 +66,11 @@ class Process:
     @property
     def running(self) -> bool:
         return self.exit_code is None
+
+    @property
+    def age(self) -> float:
+        """Seconds since its start."""
+        return self._loop.time() - self._began
 
     @property
     def state(self) -> str:

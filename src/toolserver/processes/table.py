@@ -22,6 +22,11 @@ LISTED = 600.0
 """Seconds that an exited process stays listed."""
 EXITED_BYTES = 256 * 1024 * 1024
 """Bytes of the rings of exited processes together."""
+BEGINNING = 0.5
+"""Seconds for which a command that was just started is left alone when the server stops.
+
+A capsule takes some time to get ready. A command that was told to be running would be ended before it began.
+"""
 STOP_PATIENCE = 2.0
 """Seconds from TERM to KILL when the server stops."""
 LINGER = 1.0
@@ -250,16 +255,22 @@ class ProcessTable:
             process.feed.stop()
 
     async def stop(self) -> None:
-        """End everything that runs: TERM, two seconds, KILL."""
+        """End everything that runs: TERM once it is half a second old, two seconds, KILL."""
         self.close_streams()
         running = [process for process in (*self._processes.values(), *self._jobs) if process.running]
-        await asyncio.gather(*(process.end(STOP_PATIENCE) for process in running))
+        await asyncio.gather(*map(_stop, running))
         timers = [*self._exited.values(), *self._lingering.values(), *(timer for _, timer in self._former.values())]
         for timer in timers:
             timer.cancel()
         for process in list(self._every):
             process.close()
         self.launcher.close()
+
+
+async def _stop(process: Process) -> None:
+    """End a process because the server stops."""
+    await asyncio.wait([process.ended], timeout=max(BEGINNING - process.age, 0))
+    await process.end(STOP_PATIENCE)
 
 
 def _allocated(process: Process) -> int:
