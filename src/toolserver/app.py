@@ -17,7 +17,6 @@ from toolserver.http.tools import ToolRoutes
 from toolserver.processes import record
 from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
 from toolserver.processes.environment import Environment
-from toolserver.processes.keeper import Keeper
 from toolserver.processes.launch import Launcher
 from toolserver.processes.succession import Succession
 from toolserver.processes.table import ProcessTable
@@ -49,7 +48,7 @@ class Application:
 
     async def begin(self) -> None:
         """Take over from the run before; called before connections are taken."""
-        self.services.watches.last_number = await self.succession.begin()
+        await self.succession.begin()
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
@@ -79,8 +78,7 @@ def make_app(settings: Settings) -> Application:
     services = Services(workspace, writer, processes, watches, SearchEngine(), fence)
     file = StateFile(workspace.root, record.NAME, writer.temps)
     identity = workspace_id(workspace.root, settings.workspace_id)
-    keeper = Keeper(file, identity, processes, lambda: watches.last_number)
-    succession = Succession(workspace, processes, keeper)
+    succession = Succession(workspace, processes, watches, file, identity)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
         [health(workspace), Route("/tools", tools.list), *process_streams(services), watch_stream(services)]

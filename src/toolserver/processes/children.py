@@ -29,7 +29,7 @@ class Children:
     """Notes the children of this server. All methods are for the event loop's thread."""
 
     def __init__(self, directory: str) -> None:
-        """`directory` is the state directory, which is there. The file comes into being with the first child."""
+        """`directory` is the state directory; it and the file come into being with the first child."""
         self._directory = directory
         self._fd = -1
         self._path = ""
@@ -70,6 +70,7 @@ class Children:
         self._lines = len(self._running)
 
     def _begin(self) -> None:
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)
         while self._fd < 0:
             self._path = os.path.join(self._directory, f"children-{secrets.token_hex(12)}")
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -86,6 +87,8 @@ class Children:
                 os.unlink(self._path)
             os.close(self._fd)
             self._fd = -1
+            with contextlib.suppress(OSError):  # the root's token may be in it
+                os.rmdir(self._directory)
 
 
 def _line(pid: int, start: int) -> bytes:
@@ -107,7 +110,7 @@ def left_behind(directory: str) -> Iterator[set[tuple[int, int]]]:
     found: set[tuple[int, int]] = set()
     taken: list[tuple[int, str]] = []
     try:
-        for name in os.listdir(directory):
+        for name in os.listdir(directory) if os.path.isdir(directory) else ():
             if not NAME.fullmatch(name):
                 continue
             path = os.path.join(directory, name)

@@ -7,6 +7,7 @@ import logging
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 import msgspec
 
@@ -29,21 +30,29 @@ from toolserver.workspace.statefile import StateFile
 log = logging.getLogger("toolserver.processes")
 
 
+class Numbered(Protocol):
+    """What gives out ids: the table of watches."""
+
+    last_number: int
+
+
 class Keeper:
     """Writes the record of one server. Changes that come while it is being written share the next write.
 
     A record that cannot be written (a full disk, a read-only workspace) fails nothing; it is logged once.
     """
 
-    def __init__(self, file: StateFile, workspace: str, table: ProcessTable, last_watch: Callable[[], int]) -> None:
+    def __init__(
+        self, file: StateFile, workspace: str, table: ProcessTable, watches: Numbered, may_keep: Callable[[], bool]
+    ) -> None:
+        """`may_keep` tells, in a thread, whether this server is the one that keeps the record."""
         self.workspace = workspace
         self.unreached: dict[str, Running] = {}
         """What is still to be started again; it stays in the record until it runs or is given up."""
-        self.least_watch = 0
-        """The number of the last watch of the runs before."""
+        self.watches = watches
         self._file = file
         self._table = table
-        self._last_watch = last_watch
+        self._may_keep = may_keep
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
         self._entries: weakref.WeakKeyDictionary[Process, msgspec.Raw] = weakref.WeakKeyDictionary()
         self._wanted = self._written = 0
@@ -52,28 +61,44 @@ class Keeper:
         self._last: bytes | None = None
         self._failing = False
 
-    async def load(self) -> Record | None:
-        """Read what an earlier run has left. None: nothing. Of a corrupt record, which is set aside, its ids count."""
+    async def load(self) -> tuple[Record, bool] | None:
+        """Read what an earlier run has left and tell whether it is ours to keep. None: nothing is left.
+
+        A corrupt record is set aside; of what it holds only the ids count.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
 
-    def _load(self) -> Record | None:
+    def _load(self) -> tuple[Record, bool] | None:
+        data = self._read()
+        if data is None:
+            return None
+        ours = self._may_keep()
+        if ours:
+            data = self._read()  # one that we have waited for may have written it meanwhile
+        return (self._decode(data, ours), ours) if data is not None else None
+
+    def _read(self) -> bytes | None:
         try:
-            data = self._file.read()
+            return self._file.read()
         except OSError as error:
             log.warning("the record of processes cannot be read: %s", error.strerror)
             return None
-        if data is None:
-            return None
+
+    def _decode(self, data: bytes, ours: bool) -> Record:
         try:
             return decode(data)
         except Corrupt as problem:
-            try:
-                name = self._file.set_aside()
-            except OSError as error:
-                log.warning("the record of processes is corrupt and cannot be set aside: %s", error.strerror)
-            else:
-                log.warning("the record of processes is corrupt, it is kept as %s: %s", name, problem)
+            if ours:
+                self._set_aside(problem)
             return salvage(data)
+
+    def _set_aside(self, problem: Corrupt) -> None:
+        try:
+            name = self._file.set_aside()
+        except OSError as error:
+            log.warning("the record of processes is corrupt and cannot be set aside: %s", error.strerror)
+        else:
+            log.warning("the record of processes is corrupt, it is kept as %s: %s", name, problem)
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -124,6 +149,8 @@ class Keeper:
             self._round = None
 
     def _write(self, data: bytes) -> None:
+        if not self._may_keep():
+            return
         try:
             self._file.write(data)
         except OSError as error:
@@ -145,9 +172,8 @@ class Keeper:
             for one in table.former()
             if one.failed is None
         ]
-        last_watch = max(self.least_watch, self._last_watch())
         entries = [running[name] for name in sorted(running, key=number)]
-        return encode(self.workspace, table.last_number, last_watch, entries, killed)
+        return encode(self.workspace, table.last_number, self.watches.last_number, entries, killed)
 
     def _entry(self, process: Process) -> msgspec.Raw:
         entry = self._entries.get(process)

@@ -12,7 +12,7 @@ from toolserver.errors import ToolError
 from toolserver.processes.former import Former, moment
 from toolserver.processes.keeper import Keeper
 from toolserver.processes.launch import Where
-from toolserver.processes.record import Killed, Record, Running, number
+from toolserver.processes.record import Killed, Running, number
 from toolserver.processes.table import LISTED, ProcessTable
 from toolserver.workspace.root import Workspace
 
@@ -24,17 +24,22 @@ KILLED_LISTED = 3600.0
 log = logging.getLogger("toolserver.processes")
 
 
-async def relaunch(keeper: Keeper, table: ProcessTable, workspace: Workspace) -> int:
-    """Fill the table from the record: what is brought back runs, the rest is listed. Answer the last watch's number.
+async def relaunch(keeper: Keeper, table: ProcessTable, workspace: Workspace) -> None:
+    """Fill the table from the record: what is brought back runs, the rest is listed.
 
-    Called once, before connections are taken, so that nobody meets a process that is about to be started.
+    Called once, before connections are taken, so that nobody meets a process that is about to be started. Of a record
+    that another living server keeps only the numbers count, so that ids go on.
     """
-    record = await keeper.load()
-    if record is None:
-        return 0
+    loaded = await keeper.load()
+    table.recorder = keeper
+    if loaded is None:
+        return
+    record, ours = loaded
+    table.last_number = max([record.last_process, *map(number, record.ids)])
+    keeper.watches.last_number = record.last_watch
+    if not ours:
+        return
     now = datetime.now(UTC)
-    keeper.least_watch = record.last_watch
-    table.last_number = _last_number(record)
     _list_killed(table, record.killed, now)
     same = record.workspace == keeper.workspace
     for entry in sorted(record.running, key=lambda entry: number(entry.id)):
@@ -44,20 +49,6 @@ async def relaunch(keeper: Keeper, table: ProcessTable, workspace: Workspace) ->
             table.keep_former(Former(entry.id, entry.tree, entry.shown, now), KILLED_LISTED)
     await _start_all(keeper, table, workspace, now)
     table.note()
-    return record.last_watch
-
-
-async def take_numbers(keeper: Keeper, table: ProcessTable) -> int:
-    """Let numbering go on from the record, and answer the last watch's number; nothing else of it is used."""
-    record = await keeper.load()
-    if record is None:
-        return 0
-    table.last_number = _last_number(record)
-    return record.last_watch
-
-
-def _last_number(record: Record) -> int:
-    return max([record.last_process, *map(number, record.ids)])
 
 
 def _list_killed(table: ProcessTable, killed: Iterable[Killed], now: datetime) -> None:

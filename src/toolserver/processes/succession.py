@@ -9,12 +9,14 @@ import os
 
 from toolserver.processes.children import Children
 from toolserver.processes.claim import Claim
-from toolserver.processes.keeper import Keeper
+from toolserver.processes.keeper import Keeper, Numbered
 from toolserver.processes.orphans import sweep
-from toolserver.processes.relaunch import relaunch, take_numbers
+from toolserver.processes.relaunch import relaunch
 from toolserver.processes.table import ProcessTable
 from toolserver.workspace.root import Workspace
+from toolserver.workspace.state import directory as state_directory
 from toolserver.workspace.state import make_directory
+from toolserver.workspace.statefile import StateFile
 
 log = logging.getLogger("toolserver.processes")
 
@@ -22,43 +24,52 @@ log = logging.getLogger("toolserver.processes")
 class Succession:
     """Takes over from the run before at the start, and hands over at the stop."""
 
-    def __init__(self, workspace: Workspace, table: ProcessTable, keeper: Keeper) -> None:
+    def __init__(
+        self, workspace: Workspace, table: ProcessTable, watches: Numbered, file: StateFile, identity: str
+    ) -> None:
+        """`file` is the record, `identity` the workspace's id."""
         self._workspace = workspace
         self._table = table
-        self._keeper = keeper
-        self._directory: str | None = None
         self._claim: Claim | None = None
+        self._keeps: bool | None = None
+        self.keeper = Keeper(file, identity, table, watches, self._may_keep)
 
-    async def begin(self) -> int:
-        """End the orphans of killed servers, then start again what they ran. Answer the last watch's number.
+    async def begin(self) -> None:
+        """End the orphans of killed servers, then start again what they ran.
 
         To be called before connections are taken. Where another living server keeps the record of this root, this one
         leaves it alone: it starts nothing again and records nothing.
         """
-        try:
-            self._directory = await asyncio.to_thread(make_directory, self._workspace.root)
-            await asyncio.to_thread(sweep, self._directory, self._workspace.root)
-            self._claim = await asyncio.to_thread(Claim.take, self._directory)
-        except OSError as error:
-            log.warning("no state directory, so a crash may leave commands running: %s", error.strerror)
-        else:
-            self._table.launcher.children = Children(self._directory)
-            if self._claim is None:
+        root = self._workspace.root
+        directory = state_directory(root)
+        await asyncio.to_thread(sweep, directory, root)
+        self._table.launcher.children = Children(directory)
+        await relaunch(self.keeper, self._table, self._workspace)
+
+    def _may_keep(self) -> bool:
+        """Tell whether this server keeps the record; asked before it is first read or written, in a thread."""
+        if self._keeps is None:
+            self._keeps = True
+            try:
+                self._claim = Claim.take(make_directory(self._workspace.root))
+            except OSError as error:
+                log.warning("no state directory, so two servers of this root would not know: %s", error.strerror)
+            else:
+                self._keeps = self._claim is not None
+            if not self._keeps:
                 log.warning("another server of this root is running: processes of this one are not recorded")
-                return await take_numbers(self._keeper, self._table)
-        self._table.recorder = self._keeper
-        return await relaunch(self._keeper, self._table, self._workspace)
+        return self._keeps
 
     def stopping(self) -> None:
         """The stop begins: what runs now is what ran."""
-        self._keeper.freeze()
+        self.keeper.freeze()
         if self._claim is not None:
             with contextlib.suppress(OSError):  # a full disk: a server that starts right now does not wait
                 self._claim.stopping()
 
     async def close(self) -> None:
         """Wait for the record's last write."""
-        await self._keeper.close()
+        await self.keeper.close()
 
     def release(self) -> None:
         """Give the rest up, once nothing runs any more."""
@@ -66,6 +77,5 @@ class Succession:
             self._table.launcher.children.close()
         if self._claim is not None:
             self._claim.release()
-        if self._directory is not None:
             with contextlib.suppress(OSError):  # it holds the root's token
-                os.rmdir(self._directory)
+                os.rmdir(state_directory(self._workspace.root))
