@@ -462,7 +462,7 @@ class Placer {
         uint32_t stated = place_of(hunk, hunk.stated);
         if ((hunk.flags & NUMBERED) && hunk.old_lines && stated != place && stated != NONE) {
             bool exact = !fits.aside && fits.has(stated);
-            if (!fits.aside && !exact && stated >= low && fits_at(hunk, stated, true)) {
+            if (blanks_differ(at, stated, low)) {
                 uint32_t both[2] = {std::min(stated, place), std::max(stated, place)};
                 list(both, both + 2);
                 return refuse(BLANKS, at);
@@ -477,6 +477,13 @@ class Placer {
         bool moved = (hunk.flags & NUMBERED) && line_of(hunk, place) != hunk.stated && file.count();
         spots[at].notes = (moved ? MOVED : 0u) | (fits.aside ? BLANKS_ASIDE : 0u);
         return true;
+    }
+
+    // Whether a hunk that fits exactly elsewhere fits at its stated line but for blanks.
+    bool blanks_differ(size_t at, uint32_t stated, uint32_t low) const {
+        const Fits& fits = fits_[at];
+        return (hunks_[at].flags & NUMBERED) && !fits.aside && stated != NONE && stated >= low && !fits.has(stated) &&
+               fits_at(hunks_[at], stated, true);
     }
 
     bool may_be(size_t at, uint32_t place, uint32_t low) const {
@@ -545,9 +552,15 @@ class Placer {
             known = false;
         }
         const Fits& fits = fits_[open];
-        if (hunks_[open].old_lines == 0) return refuse(NO_LINE, open);
+        const Hunk& hunk = hunks_[open];
+        if (hunk.old_lines == 0) return refuse(NO_LINE, open);
         list(std::lower_bound(fits.begin, fits.end, open_low), std::upper_bound(fits.begin, fits.end, latest_[open]));
-        return refuse(SEVERAL, open);
+        uint32_t stated = place_of(hunk, hunk.stated);
+        if (!blanks_differ(open, stated, open_low)) return refuse(SEVERAL, open);
+        refusal.places.insert(std::lower_bound(refusal.places.begin(), refusal.places.end(), stated), stated);
+        if (refusal.places.size() > LISTED) refusal.places.erase(refusal.places.end() - (refusal.places.back() == stated ? 2 : 1));
+        refusal.count++;
+        return refuse(BLANKS, open);
     }
 
     uint32_t followed(size_t at, uint32_t low, const std::unordered_set<int64_t>& shifts) {

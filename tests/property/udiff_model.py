@@ -138,6 +138,9 @@ class Model:
                 at = next(n for n in range(len(self.hunks)) if self.placed[n] is None and self.before_is_settled(n))
                 if not self.hunks[at].old:
                     raise Refused("no line", at)
+                stated = self.hunks[at].stated
+                if stated is not None and self.blanks_differ(at, stated - 1):
+                    raise Refused("blanks", at, sorted([*self.rooms(at), stated - 1]))
                 raise Refused("several", at, self.rooms(at))
         self.check_shifts()
 
@@ -196,11 +199,17 @@ class Model:
             stated = hunk.stated - 1
             exact = not self.aside[at]
             fits = stated in self.all[at]
-            if exact and not fits and stated >= self.low(at) and self.fits(hunk, stated, True):
+            if self.blanks_differ(at, stated):
                 raise Refused("blanks", at, sorted((stated, place)))
             if exact and fits and stated not in self.rooms(at) and self.contradicts(at):
                 raise Refused("out of order", at, [stated])
         self.placed[at] = place
+
+    def blanks_differ(self, at: int, stated: int) -> bool:
+        """Whether a hunk that fits exactly elsewhere fits at its stated line but for blanks."""
+        if self.aside[at] or stated in self.all[at] or stated < self.low(at):
+            return False
+        return self.fits(self.hunks[at], stated, True)
 
     def low(self, at: int) -> int:
         """Where the hunks before end at the earliest."""

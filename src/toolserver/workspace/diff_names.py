@@ -89,7 +89,7 @@ def checked(raw: bytes, line: int) -> bytes:
     """Refuse a name that is empty, absolute, or empty behind its prefix."""
     if not raw.strip():
         raise malformed(line, "the file's name is missing")
-    if raw.startswith(b"/"):
+    if raw.startswith(b"/") or (stripped(raw) or b"").startswith(b"/"):
         raise malformed(line, f"{raw.decode(errors='replace')} is an absolute path; names are relative to cwd")
     if raw.endswith(b"/"):
         raise malformed(line, f"{raw.decode(errors='replace')} names no file")

@@ -39,7 +39,7 @@ def misplaced(name: str, error: udiff.Misplaced) -> str:
         )
     if error.kind == "blanks":
         return (
-            f"{hunk}: of {_places(error)}, the stated one fits but for blanks at line ends and the other one exactly; "
+            f"{hunk}: of {_places(error)}, the stated one fits but for blanks at line ends and only the rest exactly; "
             "correct the blanks or the line number"
         )
     if error.kind == "no line":
@@ -68,7 +68,8 @@ def notes(name: str, hunks: udiff.Hunks, hunk: int, header: int, stated: int, li
     if what & udiff.MOVED:
         yield f"{where}: stated line {stated}, applied at line {line}"
     if what & udiff.BLANKS_ASIDE:
-        yield f"{where}: blanks at line ends were set aside, stated line {stated}, applied at line {line}"
+        said = "no stated line" if stated < 0 else f"stated line {stated}"
+        yield f"{where}: blanks at line ends were set aside, {said}, applied at line {line}"
     if what & udiff.LOST_BLANK:
         lines = ", ".join(map(str, hunks.lost_blanks(hunk)))
         yield f"{where}: empty context without its blank, line {lines} of the diff"

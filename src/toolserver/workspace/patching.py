@@ -16,6 +16,8 @@ from toolserver.workspace.diffs import Parts
 from toolserver.workspace.patch_texts import misplaced, notes, text
 from toolserver.workspace.paths import Place, Tree
 
+MAX_WORK = 4 * 1024**3
+"""Bytes of files that one diff may have hunks placed in, counted for each part: many parts for one large file add up."""
 NOTES = 1000
 """How many notes an answer holds; how many more there were is told in one line."""
 
@@ -96,6 +98,8 @@ class _Staging:
         self.mail = diff.parts[0].mail
         self.before: dict[bytes, _Before] = {}
         """Files that earlier mails have changed, as they left them; all others are as on disk."""
+        self.work = 0
+        """Bytes of files that hunks were placed in so far."""
         self.displaced: dict[bytes, _Before] = {}
         """Files whose place a rename took before they were themselves renamed."""
 
@@ -282,6 +286,11 @@ class _Staging:
         if part.binary is not None:
             changed = _binary(part, place, content, self.batch.limit)
         elif part.hunks is not None:
+            self.work += len(content)
+            if self.work > MAX_WORK:
+                raise ToolError(
+                    f"{place.given}: the diff has too many parts for a file of {len(content)} bytes; join them"
+                )
             try:
                 changed, forgiven = part.hunks.apply(content, self.batch.limit)
             except udiff.Misplaced as error:
