@@ -17,6 +17,7 @@ from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import error_body, send_json
 from toolserver.processes.former import CANNOT_START, Former
 from toolserver.processes.process import Process
+from toolserver.processes.turns import Turnstile
 from toolserver.tools._processes import former_output
 from toolserver.tools._tool import Answer, Services
 from toolserver.watches.reader import WatchReader
@@ -62,8 +63,8 @@ def process_streams(services: Services) -> list[Route | WebSocketRoute]:
         return reader, lambda: process.feed.close(reader)
 
     return [
-        WebSocketRoute("/stream/process/{id}", Socket(begin)),
-        Route("/stream/process/{id}/lines", Lines(begin)),
+        WebSocketRoute("/stream/process/{id}", Socket(begin, services.processes.turnstile)),
+        Route("/stream/process/{id}/lines", Lines(begin, services.processes.turnstile)),
     ]
 
 
@@ -79,7 +80,7 @@ def watch_stream(services: Services) -> WebSocketRoute:
         reader = WatchReader(watch, offset(request, "since"))
         return reader, reader.stop
 
-    return WebSocketRoute("/stream/watch/{id}", Socket(begin))
+    return WebSocketRoute("/stream/watch/{id}", Socket(begin, services.processes.turnstile))
 
 
 class OneFrame:
@@ -123,7 +124,9 @@ async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) 
         await PlainTextResponse(str(error), 404)(scope, receive, send)
 
 
-async def _relay(source: Source, send: Callable[[bytes], Awaitable[None]], receive: Receive) -> bool:
+async def _relay(
+    source: Source, turnstile: Turnstile, send: Callable[[bytes], Awaitable[None]], receive: Receive
+) -> bool:
     """Send frame after frame to the end; False when the reader left before."""
     left = False
 
@@ -137,6 +140,7 @@ async def _relay(source: Source, send: Callable[[bytes], Awaitable[None]], recei
     watching = asyncio.create_task(watch())
     try:
         while (frame := await source.next()) is not None:
+            await turnstile.enter(len(frame))
             await send(frame)
     except OSError:  # how uvicorn tells a send after the disconnect
         return False
@@ -148,8 +152,9 @@ async def _relay(source: Source, send: Callable[[bytes], Awaitable[None]], recei
 class Socket:
     """One JSON object per text frame of a WebSocket."""
 
-    def __init__(self, begin: Open) -> None:
+    def __init__(self, begin: Open, turnstile: Turnstile) -> None:
         self._begin = begin
+        self._turnstile = turnstile
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the handshake
@@ -164,7 +169,7 @@ class Socket:
 
         try:
             await send({"type": "websocket.accept"})
-            if await _relay(source, one, receive):
+            if await _relay(source, self._turnstile, one, receive):
                 await send({"type": "websocket.close", "code": GOING_AWAY if source.stopped else NORMAL})
         finally:
             give_back()
@@ -173,8 +178,9 @@ class Socket:
 class Lines:
     """One JSON object a line, `application/x-ndjson`."""
 
-    def __init__(self, begin: Open) -> None:
+    def __init__(self, begin: Open, turnstile: Turnstile) -> None:
         self._begin = begin
+        self._turnstile = turnstile
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -190,7 +196,7 @@ class Lines:
             headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"", "more_body": True})
-            if await _relay(source, one, receive):
+            if await _relay(source, self._turnstile, one, receive):
                 await send({"type": "http.response.body", "body": b""})
         finally:
             give_back()

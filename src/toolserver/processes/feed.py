@@ -107,7 +107,7 @@ class Reader:
             frame = Frame(frame.stream, since, [data], clean=False, own=True)
         if self._join(frame):
             return
-        if self._full():
+        if self.full:
             self._lost += 1
             return
         if self._lost:
@@ -115,9 +115,15 @@ class Reader:
         self._backlog.bytes += frame.end - frame.start
         self._push(frame)
 
-    def _full(self) -> bool:
+    @property
+    def full(self) -> bool:
+        """Whether as much waits as may."""
         waiting = len(self._queue)
         return waiting >= BEHIND or (self._backlog.bytes > BACKLOG and waiting >= SPARE)
+
+    def lose(self, frames: int) -> None:
+        """Count frames as lost."""
+        self._lost += frames
 
     def _join(self, frame: Frame) -> bool:
         """Join a frame to the last one that waits, where they are of one piece."""
@@ -241,9 +247,14 @@ class Feed:
         """Hand out what has come; with `whole` the beginning of an unfinished character, too."""
         ring = output.ring
         until = ring.total if whole else ring.boundary(ring.total)
-        for frame in cut(ring, self._names[id(output)], max(output.framed, ring.start), until):
+        since = max(output.framed, ring.start)
+        if not whole and all(reader.full for reader in self.readers):
             for reader in self.readers:
-                reader.offer(frame, ring)
+                reader.lose(-(-(until - since) // FRAME))
+        else:
+            for frame in cut(ring, self._names[id(output)], since, until):
+                for reader in self.readers:
+                    reader.offer(frame, ring)
         output.framed = max(until, output.framed)
 
     def finish(self, text: bytes) -> None:

@@ -12,6 +12,7 @@ from toolserver.processes.group import gone
 from toolserver.processes.launch import Child, Ends, Where
 from toolserver.processes.pump import Output, Pump
 from toolserver.processes.stdin import Stdin
+from toolserver.processes.turns import Crowd
 
 DRAIN = 0.25
 """Seconds after the exit in which pipes that somebody else still holds are waited for."""
@@ -23,7 +24,15 @@ class Process:
     """A running or exited command. It is a job until `promote` or its start gives it an id."""
 
     def __init__(
-        self, command: Command, where: Where, child: Child, ends: Ends, head_lines: int | None, backlog: Backlog
+        self,
+        command: Command,
+        where: Where,
+        child: Child,
+        ends: Ends,
+        *,
+        head_lines: int | None,
+        backlog: Backlog,
+        crowd: Crowd,
     ) -> None:
         self.command = command
         self.tree = where.tree
@@ -57,7 +66,7 @@ class Process:
         self.feed = Feed({"stdout": self.stdout, "stderr": self.stderr}, backlog)
         self.stdin = Stdin(ends.input, terminal=command.terminal is not None)
         self._pumps = [
-            Pump(fd, output, watched=self.feed.interested, changed=self.feed.printed, ended=self._pipe_ended)
+            Pump(fd, output, crowd, watched=self.feed.interested, changed=self.feed.printed, ended=self._pipe_ended)
             for fd, output in ((ends.output, self.stdout), (ends.errors, self.stderr))
             if fd >= 0
         ]

@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from toolserver._fast.ring import Ring
+from toolserver.processes.turns import Crowd
 
 KEPT = 4 * 1024 * 1024
 """Bytes of each stream that are kept, the newest ones."""
 CHUNK = 64 * 1024
-"""Bytes that each pipe may hand over in a turn of the event loop, however many are busy; a pipe's usual size."""
-TURN = 512 * 1024
-"""Bytes taken in one turn of the event loop from all busy pipes together, as far as `CHUNK` for each allows it."""
+"""Bytes of one read while many pipes are busy; a pipe's usual size."""
 PIPE = 256 * 1024
-"""Bytes that the pipe of a command that prints much is made to hold, so that neither side waits at every turn."""
-_scratch = bytearray(PIPE)
+"""Bytes that the pipe of a command that prints much is made to hold, and of one read while few are busy."""
+FEW = 3
+"""Busy pipes that the event loop is left to look at by itself; when there are more, they take turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,12 @@ class Output:
         return self.ring.read_from if self._head_lines is None else self._read_from
 
     def _read_from(self, fd: int, most: int) -> int:
-        if self._head_lines is not None and self.ring.total + most > KEPT:
-            self.head = self.ring.slice(0, self.ring.after_lines(self._head_lines))
-            self._head_lines = None
+        if self._head_lines is not None:
+            if self.ring.total < KEPT:  # up to there nothing has been dropped
+                most = min(most, KEPT - self.ring.total)
+            else:
+                self.head = self.ring.slice(0, self.ring.after_lines(self._head_lines))
+                self._head_lines = None
         return self.ring.read_from(fd, most)
 
     def piece(self, since: int, *, whole: bool) -> Piece:
@@ -70,15 +73,13 @@ class Pump:
     `watched` is asked whether anybody wants to know of each arrival, which `changed` tells; `ended` is called once.
     """
 
-    __slots__ = ("_busy", "_changed", "_ended", "_fd", "_loop", "_output", "_read", "_watched", "_widened")
-
-    most = PIPE
-    """Bytes of one read at present, the same for all pipes."""
+    __slots__ = ("_busy", "_changed", "_crowd", "_ended", "_fd", "_in_circle", "_loop", "_output", "_read", "_watched")
 
     def __init__(
         self,
         fd: int,
         output: Output,
+        crowd: Crowd,
         *,
         watched: Collection[object],
         changed: Callable[[Output], object],
@@ -86,11 +87,12 @@ class Pump:
     ) -> None:
         self._fd = fd
         self._output = output
+        self._crowd = crowd
         self._read = output.reading()
         self._watched = watched
         self._changed = changed
         self._ended = ended
-        self._busy = self._widened = False
+        self._busy = self._in_circle = False
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._ready)
 
@@ -100,7 +102,26 @@ class Pump:
 
     def _ready(self) -> None:
         # one read a turn: a second one would mostly find what little was written meanwhile, and wake the writer for it
-        got = self._read(self._fd, Pump.most)
+        if self._step(PIPE if self._crowd.busy <= FEW else CHUNK) >= CHUNK and self._crowd.busy > FEW:
+            self._loop.remove_reader(self._fd)
+            self._in_circle = True
+            self._crowd.join(self._serve)
+
+    def _serve(self) -> bool:
+        """Take a turn in the circle; False leaves it."""
+        if self._fd < 0:
+            return False
+        got = self._step(CHUNK)
+        if got >= CHUNK:
+            return True
+        if got != 0:
+            self._in_circle = False
+            self._loop.add_reader(self._fd, self._ready)
+        return False
+
+    def _step(self, most: int) -> int:
+        """Take what is there, at most so much; answer its size, 0 at the end, -1 when there is nothing now."""
+        got = self._read(self._fd, most)
         if got > 0:
             if self._watched:
                 self._changed(self._output)
@@ -110,13 +131,12 @@ class Pump:
             ended = self._ended
             self.close()
             ended()
+        return got
 
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy
-        (_busy.add if busy else _busy.discard)(self)
-        Pump.most = min(PIPE, max(CHUNK, TURN // (len(_busy) or 1)))
-        if busy and not self._widened:
-            self._widened = True
+        self._crowd.busy += 1 if busy else -1
+        if busy and self._crowd.busy <= FEW:
             # EPERM: too much is in this user's pipes already; EBADF: a terminal, which cannot be widened
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE)
@@ -152,7 +172,8 @@ class Pump:
         if self._fd >= 0:
             if self._busy:
                 self._set_busy(False)
-            self._loop.remove_reader(self._fd)
+            if not self._in_circle:
+                self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
             self._forget()
@@ -162,9 +183,10 @@ def _nothing(_: object = None) -> None:
     """Stand in for whoever is told no more."""
 
 
-_busy: set[Pump] = set()
-"""The pumps whose pipe was full at their last turn."""
 _NOWHERE = Output(None)
+
+
+_scratch = bytearray(PIPE)
 
 
 def _discard(fd: int, most: int) -> int:

@@ -14,6 +14,7 @@ from toolserver.processes.former import Former, moment
 from toolserver.processes.launch import Launcher, Where
 from toolserver.processes.notes import port_note
 from toolserver.processes.process import Process
+from toolserver.processes.turns import Crowd, Turnstile
 from toolserver.workspace.activity import Activity
 
 RUNNING = 32
@@ -63,6 +64,9 @@ class ProcessTable:
         self._processes: dict[str, Process] = {}
         self._jobs: set[Process] = set()
         self._backlog = Backlog()
+        self._crowd = Crowd()
+        self.turnstile = Turnstile()
+        """Shared by all streams."""
         self._exited: dict[Process, asyncio.TimerHandle] = {}
         self._lingering: dict[Process, asyncio.TimerHandle] = {}
         self._former: dict[str, tuple[Former, asyncio.TimerHandle]] = {}
@@ -116,7 +120,7 @@ class ProcessTable:
         if self.stopping:
             raise ToolError("the server is stopping and starts no command any more")
         child, ends = self.launcher.start(command, where, takes_input=takes_input)
-        process = Process(command, where, child, ends, head_lines, self._backlog)
+        process = Process(command, where, child, ends, head_lines=head_lines, backlog=self._backlog, crowd=self._crowd)
         process.on_end = self._ended
         self._every.add(process)
         return process

@@ -1,0 +1,82 @@
+"""Shares the turns of the event loop: whoever has endless work does a bounded part of it in each.
+
+A turn is one round of callbacks between two looks at the sockets. Pipes that are always full, and streams that are
+always behind, would else fill it with megabytes, and a small call would wait for all of them at every step of its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+SERVED = 4
+"""Crowded pipes that are read in one turn."""
+SENT = 128 * 1024
+"""Bytes of frames that streams hand out in one turn, all together."""
+FRAME_COST = 2048
+"""What a frame costs beside its bytes, in bytes."""
+
+
+class Crowd:
+    """Serves in a circle, a few each turn. A server gives back whether it is to be served again."""
+
+    __slots__ = ("_circle", "_scheduled", "busy")
+
+    def __init__(self) -> None:
+        self.busy = 0
+        """How many pipes were full when last read, in the circle or not."""
+        self._circle: deque[Callable[[], bool]] = deque()
+        self._scheduled = False
+
+    def join(self, serve: Callable[[], bool]) -> None:
+        self._circle.append(serve)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        for _ in range(min(SERVED, len(self._circle))):
+            serve = self._circle.popleft()
+            if serve():
+                self._circle.append(serve)
+        self._scheduled = bool(self._circle)
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._turn)
+
+
+class Turnstile:
+    """Lets so many bytes through in one turn; whoever comes later waits for the next ones, in order."""
+
+    __slots__ = ("_left", "_scheduled", "_waiting")
+
+    def __init__(self) -> None:
+        self._left = SENT
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._scheduled = False
+
+    async def enter(self, size: int) -> None:
+        """Wait until so many bytes may be sent."""
+        loop = asyncio.get_running_loop()
+        size += FRAME_COST
+        if self._waiting or self._left <= 0:
+            future: asyncio.Future[None] = loop.create_future()
+            self._waiting.append((size, future))
+            await future
+        else:
+            self._left -= size
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        idle = self._left == SENT
+        self._left = SENT
+        while self._waiting and self._left > 0:
+            size, future = self._waiting.popleft()
+            if not future.done():
+                self._left -= size
+                future.set_result(None)
+        self._scheduled = not idle or self._left < SENT
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._turn)

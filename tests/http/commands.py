@@ -1,0 +1,72 @@
+"""What the tests of commands share: a check that nothing is left of what a server has started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit import Server
+
+
+def eventually(probe: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Call probe until it answers something true, and return that."""
+    end = time.monotonic() + seconds
+    while not (found := probe()):
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+    return found
+
+
+def detach(server: Server, cmd: str | list[str], **more: Any) -> str:
+    return str(server.ok("exec", cmd=cmd, detach=True, **more)["id"])
+
+
+def wait(server: Server, name: str, **more: Any) -> dict[str, Any]:
+    """Wait for a process's exit and return the answer."""
+    answer: dict[str, Any] = server.ok("process_wait", id=name, **more)
+    assert answer["state"] == "exited", answer
+    return answer
+
+
+def memory(server: Server) -> int:
+    """Return the resident bytes of a server."""
+    pages = pathlib.Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def descriptors(server: Server) -> dict[int, str]:
+    """Return what a server's descriptors lead to, without its connections, which come and go with the clients."""
+    folder = f"/proc/{server.process.pid}/fd"
+    found = {}
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            found[int(name)] = os.readlink(f"{folder}/{name}")
+    return {fd: where for fd, where in found.items() if not where.startswith("socket:")}
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of a process, zombies too."""
+    return [
+        int(child)
+        for task in os.listdir(f"/proc/{pid}/task")
+        for child in pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+    ]
+
+
+@contextlib.contextmanager
+def nothing_left(server: Server) -> Iterator[None]:
+    """Check that a server ends up with the descriptors it had and without a child."""
+    server.ok("exec", cmd="true")
+    before = descriptors(server)
+    yield
+    for row in server.ok("process_list")["processes"]:
+        if row["state"] == "running":
+            server.ok("process_kill", id=row["id"], signal="KILL")
+    eventually(lambda: not children(server.process.pid))
+    eventually(lambda: len(descriptors(server)) <= len(before))
+    assert descriptors(server) == before
