@@ -67,30 +67,53 @@ bench: build .venv/.bench
 bench-check: bench
 	$(BIN)/python bench/report.py bench/report/raw.json --check
 
-# The unit and property tests on kernels built with AddressSanitizer and UBSan.
-asan: build
-	rm -rf build/asan
-	TS_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib build/asan --build-temp build/asan-objects
-	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/asan \
+# Kernels built apart, in build/asan and build/fuzz: only what changed is compiled, all of it when the switches change.
+build/%/.switches: setup.py
+	rm -rf build/$* build/$*-objects
+	mkdir -p build/$*
+	touch $@
+
+define build-apart
+find build/$(1) -name '*.py' -delete
+$(2) $(BIN)/python -B setup.py -q build -j $$(nproc) --build-lib build/$(1) --build-temp build/$(1)-objects
+endef
+
+# The unit and property tests, and files and trees that change while they are read and searched, on kernels built with
+# AddressSanitizer and UBSan. A report fails it, from a server too that the tests have started. ASANARGS for pytest.
+ASAN_TESTS ?= tests/unit tests/property tests/faults/test_read_of_a_changing_file.py \
+    tests/faults/test_search_of_a_changing_tree.py
+ASAN_REPORTS := $(CURDIR)/build/asan-reports
+asan: system build build/asan/.switches
+	$(call build-apart,asan,TS_SANITIZE=1)
+	rm -rf $(ASAN_REPORTS) && mkdir -p $(ASAN_REPORTS)
+	status=0; \
+	ASAN_OPTIONS=detect_leaks=0:log_path=$(ASAN_REPORTS)/asan \
+	UBSAN_OPTIONS=print_stacktrace=1:log_path=$(ASAN_REPORTS)/ubsan \
+	PYTHONMALLOC=malloc PYTHONPATH=build/asan \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	$(BIN)/python -m pytest tests/unit tests/property $(ASANARGS)
+	$(BIN)/python -m pytest $(ASAN_TESTS) $(ASANARGS) || status=$$?; \
+	for report in $(ASAN_REPORTS)/*; do if test -s $$report; then cat $$report; status=1; fi; done; \
+	exit $$status
 
 .venv/.fuzz: .venv/.deps
 	TS_KERNELS=none $(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation -e '.[fuzz]'
 	touch $@
 
-# Each target of tests/fuzz from a coverage-guided fuzzer, with AddressSanitizer, for FUZZ_SECONDS each.
+# Each target of tests/fuzz from a coverage-guided fuzzer, with AddressSanitizer and UBSan, for FUZZ_SECONDS each; FUZZ
+# names some of them, NAME.dict has words for one. What was reached is kept in build/fuzz-corpus for the next time.
 FUZZ_SECONDS ?= 60
 FUZZ ?= $(patsubst tests/fuzz/fuzz_%.py,%,$(wildcard tests/fuzz/fuzz_*.py))
-fuzz: build .venv/.fuzz
+fuzz: build .venv/.fuzz build/fuzz/.switches
 	sh .ci/system-packages fuzz
-	TS_FUZZ=1 CC=clang CXX=clang++ LDSHARED="clang++ -shared" LDCXXSHARED="clang++ -shared" \
-	$(BIN)/python setup.py -q build --build-lib build/fuzz --build-temp build/fuzz-objects
+	$(call build-apart,fuzz,TS_FUZZ=1 CC=clang CXX=clang++ LDSHARED="clang++ -shared" LDCXXSHARED="clang++ -shared")
+	rm -rf build/fuzz-trees
 	for name in $(FUZZ); do \
 	    echo "fuzzing $$name"; mkdir -p build/fuzz-corpus/$$name; \
-	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=build/fuzz:tests/fuzz \
+	    words=tests/fuzz/$$name.dict; test -f $$words && words=-dict=$$words || words=; \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	    PYTHONMALLOC=malloc PYTHONPATH=build/fuzz:tests/fuzz \
 	    LD_PRELOAD="$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so" \
-	    $(BIN)/python tests/fuzz/run.py $$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 \
+	    $(BIN)/python tests/fuzz/run.py $$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 $$words \
 	    -artifact_prefix=build/fuzz-corpus/$$name- build/fuzz-corpus/$$name 2>&1 | grep -vE '^#|Uses:|dictionary'; \
 	done
 

@@ -1,7 +1,7 @@
 """Builds the Cython kernels of `toolserver._fast`; everything else about the package is in pyproject.toml.
 
 `TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (`make asan`), `TS_FUZZ=1`
-with AddressSanitizer and the coverage that libFuzzer reads, by clang (`make fuzz`). `TS_KERNELS=none` leaves them out.
+with both and the coverage that libFuzzer reads, by clang (`make fuzz`). `TS_KERNELS=none` leaves them out.
 """
 
 import os
@@ -24,8 +24,9 @@ if SANITIZE:
     COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
     COMPILE += ["-fno-sanitize-recover=undefined"]
     LINK += ["-fsanitize=address,undefined"]
-if FUZZ:  # the runtimes come with the fuzzer, which is preloaded
-    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,fuzzer-no-link"]
+if FUZZ:  # the runtimes come with the fuzzer, which is preloaded; its UBSan knows no C++
+    COMPILE += ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined,fuzzer-no-link"]
+    COMPILE += ["-fno-sanitize=function,vptr", "-fno-sanitize-recover=undefined"]
 
 DIRECTIVES = {
     "language_level": 3,

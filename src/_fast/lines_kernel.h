@@ -152,7 +152,7 @@ static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *ou
             from += more;
             for (; __builtin_expect(more > 7, 0); more -= 7) {
                 out += 14;
-                std::memcpy(out, pieces.text['\t'], 16);
+                std::memcpy(out, pieces.text[static_cast<uint8_t>('\t')], 16);
             }
             out += 2 * more;
             if (NUMBERED && byte == LF) numbered->next(true);

@@ -194,10 +194,12 @@ inline size_t find(const Needles &set, const uint8_t *data, size_t from, size_t 
 }
 }  // namespace sse2
 
-#if !defined(__clang__)
-#define SCAN_AVX2 1
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi")
+#endif
 namespace avx2 {
 struct Lane {
     static constexpr size_t width = 32;
@@ -267,6 +269,9 @@ inline size_t find(const Needles &set, const uint8_t *data, size_t from, size_t 
     }
 }
 }  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
 #endif
 #endif
@@ -274,20 +279,16 @@ inline size_t find(const Needles &set, const uint8_t *data, size_t from, size_t 
 using Find = size_t (*)(const Needles &, const uint8_t *, size_t, size_t, size_t *) noexcept;
 
 inline bool available(int kind) noexcept {
-#if defined(SCAN_AVX2)
-    if (kind == 3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
-#endif
 #if defined(__x86_64__)
+    if (kind == 3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
     if (kind == 2) return true;
 #endif
     return kind == 1;
 }
 
 inline Find chosen(int kind) noexcept {
-#if defined(SCAN_AVX2)
-    if (kind == 3) return avx2::find;
-#endif
 #if defined(__x86_64__)
+    if (kind == 3) return avx2::find;
     if (kind == 2) return sse2::find;
 #endif
     return plain::find;

@@ -1,15 +1,11 @@
 """`_fast.ignore` against its model, `_fast.globs` for crashes and hangs, and an index of any bytes."""
 
 import contextlib
-import pathlib
-import sys
+
+from patternmodels import ignored
 
 from toolserver._fast.globs import Glob
 from toolserver._fast.ignore import Tracked, decide, shared_index
-
-sys.path.append(str(pathlib.Path(__file__).parents[1]))
-
-from patternmodels import ignored
 
 PATHS = [b"a", b"a/b", b"a/b/", b".x", b"ab.c", b"a b/\xc3\xa9", b"b/a/a/b", b"[a]", b"\\", b"a/"]
 

@@ -5,14 +5,19 @@ report of a sanitizer or a hang is a finding, which libFuzzer keeps as a file.
 """
 
 import importlib
+import pathlib
 import sys
 
 import atheris
 
+TESTS = pathlib.Path(__file__).parents[1]
+sys.path += [str(TESTS), str(TESTS / "property")]
+
 
 def main() -> None:
     name = sys.argv.pop(1)
-    target = importlib.import_module(f"fuzz_{name}").target
+    with atheris.instrument_imports(include=["toolserver"]):  # the kernels are, by their compiler
+        target = importlib.import_module(f"fuzz_{name}").target
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()
 

@@ -36,7 +36,7 @@ def plain(pattern: str) -> bool:
     """Whether `**` means the same before and after the braces are multiplied out, and so in the model."""
     return all(
         not re.search(r"[^/]\*\*(/|$)|(^|/)\*\*[^/]|\*\*\*", one) for one in [pattern, *expand(pattern)]
-    ) and not re.search(r"[,{]/|[{,]\./|/[},]", pattern)
+    ) and not re.search(r"[,{]/|[{,]\./|/[},]|\}\*\*\{", pattern)
 
 
 def matches(compiled: Glob, path: str) -> bool:
