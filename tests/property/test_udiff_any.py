@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 _ROWS = (
-    "@@ -1,2 +1,2 @@|@@ -3 +3,2 @@|@@ @@|@@ -0,0 +1 @@|@@ -1|--- a/f|+++ b/f|-- |2.39|\\ No newline at end of file| a|-a"
-    "|+b|| |\r|-|+|a|```|-- sql|diff --git a/f b/f|GIT binary patch|literal 5|Binary files a and b differ|From 0123456789"
+    "@@ -1,2 +1,2 @@|@@ -3 +3,2 @@|@@ @@|@@ -0,0 +1 @@|@@ -1|--- a/f|+++ b/f|-- |2.39|\\ No newline at end of file| a"
+    "|-a|+b|| |\r|-|+|a|```|-- sql|diff --git a/f b/f"
+    "|GIT binary patch|literal 5|Binary files a and b differ|From 0123456789"
 )
 ROWS = st.sampled_from([row.encode() for row in _ROWS.split("|")])
 DIFFS = st.builds(
