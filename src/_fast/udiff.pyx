@@ -131,7 +131,7 @@ cdef list FAULTS = [
     "this hunk has no lines",
     "this hunk changes nothing: it has neither `-` nor `+` lines",
     "a file header is a `--- ` line and a `+++ ` line after it; one of the two is missing here",
-    "a line within a hunk begins with a blank, `-`, `+` or `\\`; this one does not, and the hunk goes on after it",
+    "a line within a hunk begins with a blank, `-`, `+` or `\\`; this one does not, and the hunk goes on",
     "a no-newline marker stands before the first line of its hunk",
     "a line follows a no-newline marker of its own side",
 ]

@@ -196,6 +196,7 @@ class Placer {
     bool lf_for_crlf_ = false, lost_cr_ = false;
     size_t looks_ = 0;
     std::vector<uint32_t> kept_;
+    std::vector<Index> loose_;  // none, or one with blanks set aside, made when a hunk fits exactly nowhere
     std::vector<Fits> fits_;
     std::vector<uint32_t> latest_;
     std::vector<uint32_t> most_before_, least_behind_;  // stated lines, to tell whether they contradict the order
@@ -234,12 +235,17 @@ class Placer {
 
     static int64_t line_of(const Hunk& hunk, uint32_t place) { return static_cast<int64_t>(place) + (hunk.old_lines > 0); }
 
+    // Whether its header says where a hunk goes; one without old lines goes behind a line only where it states none.
+    bool has_line(const Hunk& hunk) const {
+        return (hunk.flags & NUMBERED) && (!(hunk.flags & BEHIND) || file.count() == 0);
+    }
+
     bool all_as_stated() {
         uint32_t end = 0;
         for (size_t at = 0; at < hunks_.size(); at++) {
             const Hunk& hunk = hunks_[at];
             uint32_t place = place_of(hunk, hunk.stated);
-            if (!(hunk.flags & NUMBERED) || place == NONE || place < end || !fits_at(hunk, place, false)) return false;
+            if (!has_line(hunk) || place == NONE || place < end || !fits_at(hunk, place, false)) return false;
             spots[at].place = place;
             end = place + hunk.old_lines;
         }
@@ -286,8 +292,8 @@ class Placer {
             if (named[line]) index->places[index->behind[named[line]]++] = line;
     }
 
-    // Appends to `kept_` all places where a hunk fits; false: too many candidates.
-    bool look(const Index& index, uint32_t at) {
+    // Appends to `out` all places where a hunk fits; false: too many candidates.
+    bool look(const Index& index, uint32_t at, std::vector<uint32_t>* out) {
         const Hunk& hunk = hunks_[at];
         uint32_t length = hunk.old_lines;
         if (length > file.count()) return true;
@@ -300,7 +306,7 @@ class Placer {
         }
         auto check = [&](uint32_t place) {
             if (index.sums.between(index.prefix[place], index.prefix[place + length], length) == sum)
-                kept_.push_back(place);
+                out->push_back(place);
         };
         if (hunk.flags & (OLD_UNENDED | NEW_UNENDED)) {
             if (end_fits(hunk, file.count() - length)) check(file.count() - length);
@@ -312,7 +318,7 @@ class Placer {
         if (looks_ > MAX_LOOKS) return false;
         for (; from < to; from++)
             if (*from >= rarest && *from - rarest + length <= file.count()) check(*from - rarest);
-        return kept_.size() <= MAX_KEPT;
+        return out->size() <= MAX_KEPT;
     }
 
     bool refuse(Misfit misfit, size_t hunk) {
@@ -330,7 +336,6 @@ class Placer {
     bool find_fits() {
         Index exact(key_, false);
         build(&exact);
-        std::vector<Index> loose;
         std::unordered_map<uint64_t, size_t> known;
         std::vector<Kept> kept;
         std::vector<size_t> of_hunk(hunks_.size());
@@ -356,17 +361,17 @@ class Placer {
             if (hunk.old_lines == 0) {
                 if ((hunk.flags & NEW_UNENDED) || file.count() == 0) kept_.push_back(file.count());
             } else {
-                if (!look(exact, at)) return refuse(TOO_MUCH, at);
+                if (!look(exact, at, &kept_)) return refuse(TOO_MUCH, at);
                 if (kept_.size() == from) {
                     aside = true;
-                    if (loose.empty()) {
-                        loose.emplace_back(key_, true);
-                        build(&loose.back());
+                    if (loose_.empty()) {
+                        loose_.emplace_back(key_, true);
+                        build(&loose_.back());
                     }
-                    if (!look(loose.back(), at)) return refuse(TOO_MUCH, at);
+                    if (!look(loose_.back(), at, &kept_)) return refuse(TOO_MUCH, at);
                 }
                 if (kept_.size() == from) {
-                    differs(at, loose.back());
+                    differs(at, loose_.back());
                     return refuse(NOWHERE, at);
                 }
             }
@@ -462,11 +467,7 @@ class Placer {
         uint32_t stated = place_of(hunk, hunk.stated);
         if ((hunk.flags & NUMBERED) && hunk.old_lines && stated != place && stated != NONE) {
             bool exact = !fits.aside && fits.has(stated);
-            if (blanks_differ(at, stated, low)) {
-                uint32_t both[2] = {std::min(stated, place), std::max(stated, place)};
-                list(both, both + 2);
-                return refuse(BLANKS, at);
-            }
+            if (blanks_differ(at, stated, low)) return blanks(at, stated, place);
             bool out_of_range = stated < low || stated > latest_[at];
             if (exact && out_of_range && (most_before_[at] > hunk.stated || least_behind_[at] < hunk.stated)) {
                 list(&stated, &stated + 1);
@@ -484,6 +485,12 @@ class Placer {
         const Fits& fits = fits_[at];
         return (hunks_[at].flags & NUMBERED) && !fits.aside && stated != NONE && stated >= low && !fits.has(stated) &&
                fits_at(hunks_[at], stated, true);
+    }
+
+    bool blanks(size_t at, uint32_t but_for_blanks, uint32_t exact) {
+        uint32_t both[2] = {std::min(but_for_blanks, exact), std::max(but_for_blanks, exact)};
+        list(both, both + 2);
+        return refuse(BLANKS, at);
     }
 
     bool may_be(size_t at, uint32_t place, uint32_t low) const {
@@ -580,14 +587,14 @@ class Placer {
     bool search() {
         spots.assign(hunks_.size(), Spot());
         for (size_t at = 0; at < hunks_.size(); at++)
-            if (hunks_[at].old_lines == 0 && !(hunks_[at].flags & NUMBERED) && file.count()) return refuse(NO_LINE, at);
+            if (hunks_[at].old_lines == 0 && !has_line(hunks_[at]) && file.count()) return refuse(NO_LINE, at);
         if (!find_fits()) return false;
         note_stated();
         for (; looks_ <= MAX_LOOKS; looks_ += hunks_.size()) {
             bool progress = false;
             if (!chain() || !round(&progress)) return false;
             if (std::none_of(spots.begin(), spots.end(), [](const Spot& spot) { return spot.place == NONE; }))
-                return consistent() && verify();
+                return consistent() && unambiguous() && verify();
             if (!progress && !follow()) return false;
         }
         return refuse(TOO_MUCH, 0);
@@ -621,6 +628,38 @@ class Placer {
                 list(both, both + 2);
                 return refuse(SEVERAL, at);
             }
+        }
+        return true;
+    }
+
+    // Refuses a hunk that fits exactly, but neither at its stated line nor moved as the hunk before it, where blanks may
+    // have made it fit there alone: it would be moved as the hunk before it but for blanks, or the diff has lost blanks,
+    // since another hunk fits only with them set aside, and this one also fits elsewhere but for blanks.
+    bool unambiguous() {
+        std::vector<uint32_t> places;
+        int64_t shift = 0;
+        for (size_t at = 0; at < hunks_.size(); at++) {
+            const Hunk& hunk = hunks_[at];
+            bool numbered = (hunk.flags & NUMBERED) != 0;
+            int64_t own = numbered ? shift_of(at) : 0;
+            bool expected = numbered && (own == 0 || own == shift);
+            uint32_t moved = numbered ? place_of(hunk, hunk.stated + shift) : NONE;
+            if (numbered) shift = own;
+            if (expected || hunk.old_lines == 0 || fits_[at].aside) continue;
+            uint32_t low = at ? spots[at - 1].place + hunks_[at - 1].old_lines : 0;
+            uint32_t high = at + 1 < hunks_.size() ? spots[at + 1].place : file.count();
+            auto outside = [&](uint32_t place) {
+                return place < low || place > high || high - place < hunk.old_lines;
+            };
+            if (moved != NONE && !outside(moved) && !fits_[at].has(moved) && fits_at(hunk, moved, true))
+                return blanks(at, moved, spots[at].place);
+            if (loose_.empty()) continue;
+            places.clear();
+            if (!look(loose_.back(), static_cast<uint32_t>(at), &places)) return refuse(TOO_MUCH, at);
+            places.erase(std::remove_if(places.begin(), places.end(), outside), places.end());
+            if (places.size() < 2) continue;
+            list(places.data(), places.data() + places.size());
+            return refuse(BLANKS, at);
         }
         return true;
     }

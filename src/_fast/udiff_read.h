@@ -1,6 +1,9 @@
 // Reading a unified diff: what each line outside a hunk is, and where each hunk ends (specification, section 4).
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "udiff_lines.h"
 
 namespace udiff {
@@ -14,7 +17,7 @@ enum Kind : int {
     HUNK,       // begins with @@
     BINARY,     // GIT binary patch
     DIFFER,     // Binary files ... differ
-    MAIL,       // From <id> ...
+    MAIL,       // From <id> ... or commit <id>: the next diff of a series
     EXTENDED,   // a line that only a git header has
     END,        // past the last line
 };
@@ -29,6 +32,7 @@ enum Flag : uint32_t {
     CUT = 64,          // the diff's last line end is missing within it
     CHANGES = 128,     // it holds more than context
     NEW_LAST = 256,    // its last line on the new side is an added one
+    BEHIND = 512,      // its header states old lines and it has none: before or behind the stated line, nobody knows
 };
 
 struct Hunk {
@@ -90,14 +94,16 @@ struct Reader {
 
     bool fence(uint32_t line) const { return starts(line, "```") || starts(line, "~~~"); }
 
-    // `From `, a full object id, a blank: the first line of a mail as git writes it.
+    // `From ` or `commit ` and a full object id: the first line of a mail as git writes it, or of a commit in its log.
     bool mail(uint32_t line) const {
-        if (!starts(line, "From ")) return false;
-        Bytes text = lines[line];
-        uint32_t at = 5;
+        bool from = starts(line, "From ");
+        if (!from && !starts(line, "commit ")) return false;
+        Bytes text = without_cr(lines[line]);
+        uint32_t first = from ? 5 : 7, at = first;
         while (at < text.size && ((text.at[at] >= '0' && text.at[at] <= '9') || (text.at[at] >= 'a' && text.at[at] <= 'f')))
             at++;
-        return (at == 45 || at == 69) && at < text.size && text.at[at] == ' ';
+        bool full = at - first == 40 || at - first == 64;
+        return full && (at < text.size ? text.at[at] == ' ' : !from);
     }
 
     Kind kind(uint32_t line, bool in_header) const {
@@ -114,6 +120,9 @@ struct Reader {
                 break;
             case 'F':
                 return mail(line) ? MAIL : TEXT;
+            case 'c':
+                if (mail(line)) return MAIL;
+                break;
             case 'G':
                 return same(without_cr(text), {"GIT binary patch", 16}) ? BINARY : TEXT;
             case 'B': {
@@ -185,30 +194,60 @@ struct Reader {
             new_left -= in_new;
         }
         while (line > first && starts(line, "\\")) line++;
-        if (line < count() && sign(line, &mark) && mark != 'E') {
-            if (half(line)) {
+        // empty lines may be context without its blank, if the body goes on behind them
+        uint32_t next = line;
+        while (next < count() && sign(next, &mark) && mark == 'E') next++;
+        if (next < count() && sign(next, &mark)) {
+            if (!half(next)) return pair(next) || signature(next) ? line : 0;
+            if (next == line) {
                 *fault = HALF_HEADER;
                 fault_line = line;
-            } else if (!pair(line) && !signature(line)) {
-                return 0;
             }
         }
         return line;
     }
 
+    // Whether a line without a sign is one that programs put between the diffs of two files.
+    bool between_files(uint32_t line) const {
+        static const char* const BEGINNINGS[] = {"diff ", "Index: ", "=====", "Only in ", "commit ", "Common sub"};
+        return std::any_of(std::begin(BEGINNINGS), std::end(BEGINNINGS), [&](const char* with) { return starts(line, with); });
+    }
+
+    // Whether a line without a sign is context that lost its blank, rather than text behind the body: a context line
+    // follows, or the counts, less the lines before it, come out even with it and the lines behind it.
+    bool lost_sign(uint32_t line, int64_t old_left, int64_t new_left) const {
+        char mark;
+        for (; line < count() && !fence(line) && !between_files(line) && !pair(line); line++) {
+            Kind found = kind(line, false);
+            if (found == HUNK || found == GIT || found == MAIL || !lines[line].size) return false;
+            bool signed_line = sign(line, &mark);
+            if (signed_line && mark == ' ') return true;
+            if (signed_line && mark == 'E') return false;
+            old_left -= !signed_line || mark == '-';
+            new_left -= !signed_line || mark == '+';
+            if (old_left == 0 && new_left == 0) return true;
+        }
+        return false;
+    }
+
     // The end of a body whose counts say nothing.
-    uint32_t recounted(uint32_t line, Fault* fault) {
+    uint32_t recounted(uint32_t line, int64_t old_left, int64_t new_left, Fault* fault) {
         uint32_t first = line, filled = line;
         char mark;
         while (line < count() && sign(line, &mark) && !pair(line) && !signature(line)) {
             line++;
             if (mark != 'E') filled = line;
+            old_left -= mark != '+' && mark != '\\';
+            new_left -= mark != '-' && mark != '\\';
         }
         if (filled > first && half(filled - 1)) {
             *fault = HALF_HEADER;
             fault_line = filled - 1;
         } else if (line < count() && !sign(line, &mark)) {
             fault_line = line;
+            bool strange = filled == first ? kind(line, false) == TEXT && !fence(line) && !between_files(line)
+                                           : filled == line && lost_sign(line, old_left, new_left);
+            if (strange) *fault = STRANGE_LINE;
             for (; line < count() && !fence(line) && !signature(line); line++) {
                 Kind found = kind(line, false);
                 if (found == HUNK || found == PAIR || found == GIT || found == MAIL) break;
@@ -265,10 +304,13 @@ struct Reader {
         if (end == 0) {
             fault = FINE;
             hunk->flags |= RECOUNTED;
-            end = recounted(line + 1, &fault);
+            end = recounted(line + 1, old_count, new_count, &fault);
         }
         hunk->last = end;
-        return fault == FINE ? survey(hunk) : fault;
+        if (fault != FINE) return fault;
+        fault = survey(hunk);
+        if (hunk->old_lines == 0 && old_count > 0) hunk->flags |= BEHIND;
+        return fault;
     }
 
     // Reads hunks from `line` on, with text between them, until something else comes: `line` is then there.

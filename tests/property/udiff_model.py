@@ -143,6 +143,7 @@ class Model:
                     raise Refused("blanks", at, sorted([*self.rooms(at), stated - 1]))
                 raise Refused("several", at, self.rooms(at))
         self.check_shifts()
+        self.check_blanks()
 
     def before_is_settled(self, at: int) -> bool:
         return at == 0 or self.placed[at - 1] is not None
@@ -247,6 +248,27 @@ class Model:
                 trial[at] = place
                 if place != now and place in self.all[at] and self.possible(trial):
                     raise Refused("several", at, sorted((place, now or 0)))
+
+    def check_blanks(self) -> None:
+        """Refuse a hunk that fits exactly where blanks alone may have made it fit."""
+        for at, hunk in enumerate(self.hunks):
+            now = self.placed[at]
+            if not hunk.old or self.aside[at] or now is None:
+                continue
+            shift = self.shift_before(at)
+            if hunk.stated is not None and self.moved(at) in (0, shift):
+                continue
+            low = 0 if at == 0 else (self.placed[at - 1] or 0) + len(self.hunks[at - 1].old)
+            high = len(self.lines) if at + 1 == len(self.hunks) else self.placed[at + 1]
+            assert high is not None
+            loose = [
+                place for place in range(low, high - len(hunk.old) + 1) if self.fits(hunk, place, True)
+            ]  # fmt: skip
+            place = None if hunk.stated is None else hunk.stated - 1 + shift
+            if place in loose and place not in self.all[at]:
+                raise Refused("blanks", at, sorted((place or 0, now)))
+            if any(self.aside) and len(loose) > 1:
+                raise Refused("blanks", at, loose)
 
     # ---------------------------------------------------------------------------------------------------------- result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ class Parts:
 
 def read(text: bytes) -> Parts:
     """Read a diff. Raises BadArgument with the line of the diff that is wrong."""
-    return _Reading(text).read()
+    return _Reading(text.removeprefix(codecs.BOM_UTF8)).read()
 
 
 class _Reading:
@@ -109,7 +110,7 @@ class _Reading:
         try:
             part.hunks, self.at = self.diff.hunks(self.at)
         except udiff.MalformedDiff as error:
-            raise malformed(error.line, str(error)) from error
+            raise malformed(error.line, str(error) + _unsupported(self.diff.line(error.line - 1))) from error
 
     def pair(self) -> None:
         old = side_name(self.diff.line(self.at)[4:], self.at + 1)
@@ -185,3 +186,12 @@ class _Reading:
         ):
             raise malformed(part.line, "this file header is followed by nothing to do")
         self.out.parts.append(part)
+
+
+def _unsupported(line: bytes) -> str:
+    """Answer what to say more of a line that no hunk can hold, where another form of diff has such lines."""
+    if line.startswith(b"@@@"):
+        return "; this is the combined diff of a merge, `git diff` of two commits writes one that can be applied"
+    if (b"[-" in line and b"-]" in line) or (b"{+" in line and b"+}" in line):
+        return "; a word diff cannot be applied, `git diff` without --word-diff writes one that can"
+    return ""

@@ -16,9 +16,18 @@ def text(raw: bytes) -> str:
 
 
 def _line(text: bytes) -> str:
-    """Show a line so that its blanks and tabs can be seen."""
-    shown = text[: 4 * SHOWN].decode(errors="replace")
-    return json.dumps(shown if len(shown) <= SHOWN else shown[:SHOWN] + "…", ensure_ascii=False)
+    """Show a line so that its blanks, what cannot be seen, and bytes that are not UTF-8 can be told apart."""
+    shown = text[: 4 * SHOWN].decode(errors="surrogateescape")
+    cut = "…" if len(shown) > SHOWN else ""
+    return f'"{"".join(map(_letter, shown[:SHOWN]))}{cut}"'
+
+
+def _letter(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    if "\udc80" <= letter <= "\udcff":
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def _places(error: udiff.Misplaced) -> str:
@@ -39,11 +48,14 @@ def misplaced(name: str, error: udiff.Misplaced) -> str:
         )
     if error.kind == "blanks":
         return (
-            f"{hunk}: of {_places(error)}, the stated one fits but for blanks at line ends and only the rest exactly; "
-            "correct the blanks or the line number"
+            f"{hunk}: it fits at {_places(error)}, exactly or but for blanks at line ends; "
+            "correct the blanks and the line number"
         )
     if error.kind == "no line":
-        return f"{hunk}: it only adds lines, which fit everywhere; give it a line number within the file, or context"
+        return (
+            f"{hunk}: it only adds lines, which fit everywhere; give it context, or the line that they go behind "
+            "with a count of 0, as in @@ -5,0 +6,2 @@"
+        )
     if error.kind == "too much":
         return f"{hunk}: its lines stand at too many places of the file; give exact line numbers or more context"
     said = hunk
