@@ -17,7 +17,7 @@ from toolserver.workspace.patch_texts import misplaced, notes, text
 from toolserver.workspace.paths import Place, Tree
 
 MAX_WORK = 4 * 1024**3
-"""Bytes of files that one diff may have hunks placed in, counted for each part: many parts for one large file add up."""
+"""Bytes of files that hunks of one diff are placed in, counted for each part: parts for one large file add up."""
 NOTES = 1000
 """How many notes an answer holds; how many more there were is told in one line."""
 
