@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 import steps
 
+from toolserver.workspace import diffs, patching
 from toolserver.workspace.batch import Batch
 from toolserver.workspace.root import Workspace
 from toolserver.workspace.temps import TEMP
@@ -75,11 +76,30 @@ def edit_two(case: Case, batch: Batch) -> None:
         file.put(file.content().replace(b"old", b"new"))
 
 
+DIFF = diffs.read(b"""\
+--- a/f
++++ b/f
+@@ -1 +1 @@
+-old f
++new f
+diff --git a/d/g b/n/h
+rename from d/g
+rename to n/h
+--- a/d/g
++++ b/n/h
+@@ -1 +1 @@
+-old g
++new h
+--- a/i
++++ b/i
+@@ -1 +1 @@
+-old i
++new i
+""")
+
+
 def patch_many(case: Case, batch: Batch) -> None:
-    case.put(batch, "f", "new f\n")
-    case.remove(batch, "d/g")
-    case.put(batch, "n/h", "new h\n")
-    case.put(batch, "i", "new i\n")
+    patching.stage(batch, b"", DIFF)
 
 
 def folder_to_file(case: Case, batch: Batch) -> None:
