@@ -207,3 +207,18 @@ def test_renames_in_a_ring(server: Server) -> None:
     )
     assert server.ok("patch", diff=diff)["files"] == ["x", "y", "z"]
     assert contents(server) == {"x": b"z\n", "y": b"x\n", "z": b"y\n"}
+
+
+def test_many_renames_at_once(server: Server) -> None:
+    """Each of many takes the place of a file that leaves only in the second half: no search through all of them."""
+    count = 300
+    for at in range(count):
+        server.put(f"a{at}", f"a{at}")
+        server.put(f"b{at}", f"b{at}")
+    diff = "".join(
+        f"diff --git a/{old}{at} b/{new}{at}\nsimilarity index 100%\nrename from {old}{at}\nrename to {new}{at}\n"
+        for old, new in ("ab", "bc")
+        for at in range(count)
+    )
+    assert len(server.ok("patch", diff=diff)["files"]) == 3 * count
+    assert contents(server) == {f"{new}{at}": f"{old}{at}".encode() for old, new in ("ab", "bc") for at in range(count)}

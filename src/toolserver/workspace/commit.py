@@ -49,6 +49,8 @@ class Commit:
         self._removals = [file for file in batch.files.values() if file.to_remove]
         self._puts = [file for file in batch.files.values() if file.staged is not None]
         self._temps: dict[bytes, Temp] = {}
+        self._open = 0
+        """How many of them have no name and stay open."""
         self._made: dict[bytes, int] = {}
         self._hidden: dict[bytes, tuple[int, bytes]] = {}
         """Hidden names that may be taken: the directory of each and its absolute path."""
@@ -135,9 +137,10 @@ class Commit:
     def _write_temp(self, file: File) -> None:
         directory = file.folder.fd
         temp = Temp(directory, -1, None)
-        if sum(other.fd >= 0 for other in self._temps.values()) < OPEN_TEMPS:
+        if self._open < OPEN_TEMPS:
             try:
                 temp.fd = os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=directory)
+                self._open += 1
             except OSError as error:
                 if error.errno not in NO_TMPFILE:
                     raise

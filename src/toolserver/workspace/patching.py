@@ -102,11 +102,14 @@ class _Staging:
         """Bytes of files that hunks were placed in so far."""
         self.displaced: dict[bytes, _Before] = {}
         """Files whose place a rename took before they were themselves renamed."""
+        self.leaving: dict[bytes, int] | None = None
+        """The last part of this mail that renames a file away; worked out when a rename's target exists."""
 
     def take(self, number: int, part: Part) -> None:
         if part.mail != self.mail:
             self.mail = part.mail
             self.displaced.clear()
+            self.leaving = None
             for file in self.batch.files.values():
                 if file.changed:
                     content = file.content() if file.exists else None
@@ -193,14 +196,14 @@ class _Staging:
 
     def _leaves_later(self, number: int, file: File) -> bool:
         """Whether a later part of the same mail renames what stands at a rename's target: git means both at once."""
-        for part in self.diff.parts[number + 1 :]:
-            if part.mail != self.mail:
-                return False
-            if part.move == "rename" and part.source is not None:
-                source = self._place(part.source, part.line)
-                if self.batch.look(source) is file:
-                    return True
-        return False
+        if self.leaving is None:
+            self.leaving = {}
+            for later, part in enumerate(self.diff.parts[number + 1 :], number + 1):
+                if part.mail != self.mail:
+                    break
+                if part.move == "rename" and part.source is not None:
+                    self.leaving[self.batch.look(self._place(part.source, part.line)).path] = later
+        return self.leaving.get(file.path, -1) > number
 
     # --------------------------------------------------------------------------------------------------------- names
 
