@@ -21,7 +21,7 @@ class Grep(Walk):
     * `probe`, `mark`: the regex that judges a line, and the same followed by `[^\\n]*`; both None: the strings alone
       decide. They are given many lines at once, joined by LF and without the CR of CRLF, and never match an LF.
     * `mode`: `content` answers lines with `lines` lines around them, `files` paths, `count` numbers of lines.
-    * `most`: results that are answered; `most_bytes`: bytes of them beyond which no more are collected.
+    * `most`: results that are answered; `most_bytes`: bytes of the list of them in JSON.
     * `batch`: for tests, bytes after which the regex is asked; 0: the usual 1 MiB.
     """
 
@@ -52,8 +52,8 @@ class Grep(Walk):
         Each worker is driven by one thread at a time, different ones at the same time. Raises MemoryError; the search
         is then over.
         """
-    def answer(self, limit: int) -> tuple[bytes, bool]:
-        """Answer the list of results as JSON of at most `limit` bytes, and whether there are more.
+    def answer(self) -> tuple[bytes, bool]:
+        """Answer the list of results as JSON, as many as `most` and `most_bytes` allow, and whether there are more.
 
         Only after every worker has answered that there is no more to do.
         """

@@ -65,9 +65,12 @@ cdef enum:
     ROW_COUNT = 3
     # What `advance` answers beside END and TURN: the batch is to be judged.
     JUDGE = 10
-    # What `settle` answers: all done; the span of a match in a long line is wanted.
+    # What `settle` answers: all done; the span of a match in a long line is wanted; no memory; what came back is not
+    # the piece with marks in it.
     SETTLED = 0
     SPAN = 1
+    NO_MEMORY = -1
+    GARBLED = -2
 
 cdef size_t MAX_FILE = 10 << 20
 cdef size_t HEAD = 8192
@@ -76,12 +79,14 @@ cdef size_t FIRST = 128 << 10
 # Bytes read at once: most files are smaller.
 cdef size_t LONG = 4096
 # Bytes of a line that are shown.
-cdef size_t MAX_BATCH = 1 << 20
+cdef size_t MAX_BATCH = 512 << 10
 cdef size_t MIN_BATCH = 64 << 10
 cdef size_t MAX_CANDIDATES = 20000
 # Candidate lines of one file beyond which the file is judged whole.
 cdef size_t MAX_HELD = 4096
 cdef size_t MIN_PIECE = 256
+cdef size_t MAX_PIECE = 64 << 10
+# Bytes that the regex is asked about at once: it looks through a piece with a match in it a second time.
 cdef int64_t QUICK_NS = 4000000
 cdef int64_t SLOW_NS = 20000000
 # What a regex takes for a piece of a batch: below QUICK the next piece is larger, above SLOW smaller.
@@ -594,6 +599,7 @@ cdef class Grep(Walk):
     cdef int mode
     cdef size_t lines
     cdef size_t most
+    cdef size_t limit
     cdef Needles needles
     cdef bint whole
     cdef object _contains
@@ -624,6 +630,7 @@ cdef class Grep(Walk):
         self.mode = _MODES[mode]
         self.lines = lines
         self.most = most
+        self.limit = most_bytes
         self.walk.most_entries = most + 1
         self.walk.most_weight = most_bytes + 1
         self.needles = needles
@@ -641,7 +648,7 @@ cdef class Grep(Walk):
         for i in range(self.width):
             self.slots[i].walker = &self.walkers[i]
             self.slots[i].batch = min(MIN_BATCH, self.max_batch)
-            self.slots[i].piece = min(MIN_BATCH, self.max_batch)
+            self.slots[i].piece = min(MAX_PIECE, self.max_batch)
             self.slots[i].noatime = True
 
     def __dealloc__(self):
@@ -884,10 +891,10 @@ cdef class Grep(Walk):
         return 0
 
     cdef int settle(self, slot_t* slot, const char* out, size_t size) noexcept nogil:
-        """Read a marked piece: each mark stands for a match and the rest of its line. SETTLED, SPAN; -1: no memory."""
+        """Read a marked piece, a mark for a match and its rest of line: SETTLED, SPAN, NO_MEMORY or GARBLED."""
         cdef const uint8_t* data = slot.data
         cdef const char* mark
-        cdef size_t hit, first, start, stop, last
+        cdef size_t hit, past, first, start, stop, last
         cdef chunk_t* chunk
         cdef held_t* file
         while True:
@@ -895,18 +902,24 @@ cdef class Grep(Walk):
             if mark == NULL:
                 return SETTLED
             hit = slot.in_at + (mark - out - slot.out_at)
-            chunk = &slot.chunks[slot.chunk]
-            while hit > chunk.judged + chunk.size:
+            past = mark - out + SIGN
+            if hit > slot.piece_end or (past < size and out[past] != c"\n"):
+                return GARBLED
+            while hit > slot.chunks[slot.chunk].judged + slot.chunks[slot.chunk].size:
                 slot.chunk += 1
-                chunk += 1
+                if slot.chunk == slot.chunk_count:
+                    return GARBLED
+            chunk = &slot.chunks[slot.chunk]
+            if hit < chunk.judged or chunk.file < slot.file:
+                return GARBLED
             if self.close_files(slot, chunk.file):
-                return -1
+                return NO_MEMORY
             file = &slot.held[slot.file]
             if self.mode == COUNT:
                 file.count += 1
             elif self.mode == FILES:
                 if not file.told and add_file(file):
-                    return -1
+                    return NO_MEMORY
             elif not is_full(&self.walk, file.item):
                 first = chunk.at + (hit - chunk.judged)
                 start = line_start(data, file.at, first)
@@ -918,29 +931,32 @@ cdef class Grep(Walk):
                     return SPAN
                 slot.span_known = False
                 if add_line(file, data, start, stop, slot.span_start, slot.span_end, self.lines):
-                    return -1
+                    return NO_MEMORY
             slot.in_at = line_end(slot.text, hit, slot.piece_end)
-            slot.out_at = mark - out + SIGN
+            slot.out_at = past
 
     cdef int take_marks(self, slot_t* slot, bytes out) except -1:
         """Turn a marked piece into results."""
         cdef const char* data = PyBytes_AS_STRING(out)
-        cdef size_t size = PyBytes_GET_SIZE(out), start
+        cdef size_t size = PyBytes_GET_SIZE(out), start, last
         cdef int what
         slot.in_at = slot.piece_at
         slot.out_at = 0
         while True:
             with nogil:
                 what = self.settle(slot, data, size)
-            if what < 0:
+            if what == NO_MEMORY:
                 raise MemoryError
+            if what == GARBLED:
+                raise ValueError("the regex answered something else than the text with marks")
             if what == SETTLED:
                 return 0
             start = slot.span_start
-            match = self._search(view(slot.data + start, slot.span_end - start))
+            last = slot.span_end
+            match = self._search(view(slot.data + start, last - start))
             slot.span_known = True
             slot.span_end = start
-            if match is not None:
+            if match is not None and 0 <= match.start() <= match.end() <= last - start:
                 slot.span_start = start + <size_t>match.start()
                 slot.span_end = start + <size_t>match.end()
 
@@ -956,7 +972,7 @@ cdef class Grep(Walk):
         took = ticks() - began
         if took > SLOW_NS and slot.piece > MIN_PIECE:
             slot.piece //= 2
-        elif took < QUICK_NS and slot.piece < self.max_batch:
+        elif took < QUICK_NS and slot.piece < MAX_PIECE:
             slot.piece *= 2
         slot.piece_at = slot.piece_end + 1
         return 0
@@ -1000,7 +1016,7 @@ cdef class Grep(Walk):
                 raise MemoryError
             return what != END
 
-    def answer(self, Py_ssize_t limit):
+    def answer(self):
         """See the stub."""
         cdef Text to, path
         cdef bint truncated = False
@@ -1009,7 +1025,7 @@ cdef class Grep(Walk):
         memset(&path, 0, sizeof(path))
         try:
             with nogil:
-                failed = write_answer(&self.walk, &to, &path, self.mode, self.most, limit, &truncated)
+                failed = write_answer(&self.walk, &to, &path, self.mode, self.most, self.limit, &truncated)
             if failed:
                 raise MemoryError
             return PyBytes_FromStringAndSize(<const char*>to.data, to.used), truncated

@@ -39,10 +39,10 @@ inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
 
-/* Nanoseconds of a clock that only goes forward, to a few milliseconds. */
+/* Nanoseconds of a clock that only goes forward. */
 inline int64_t ticks() noexcept {
     timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 

@@ -144,7 +144,7 @@ class SearchEngine:
             )
 
         def conclude(job: Job) -> Results:
-            return Results(*job.answer(question.most_bytes)) if isinstance(job, Grep) else Results(b"[]", False)
+            return Results(*job.answer()) if isinstance(job, Grep) else Results(b"[]", False)
 
         return await self._threads.run(prepare, conclude, on_leave)
 
@@ -188,14 +188,14 @@ class _Nothing:
         return
 
 
-def _matching(plan: Plan) -> dict[str, Any]:
-    """Answer how the kernel is told what matches."""
-    usable = plan.literals is not None and len(plan.literals) <= MOST_NEEDLES
-    if plan.literals is not None and usable and (plan.exact or plan.bits >= MIN_BITS):
+def _matching(plan: Plan, *, regex: bool = False) -> dict[str, Any]:
+    """Answer how the kernel is told what matches; `regex`: by the regex alone, whatever else is known."""
+    needles = None
+    if plan.literals is not None and len(plan.literals) <= MOST_NEEDLES and not regex:
         needles = Needles(plan.literals, fold=plan.fold)
         if plan.exact:
             return {"needles": needles}
-    else:
-        needles = None
+        if plan.bits < MIN_BITS:
+            needles = None
     asked = judge(plan)
     return {"needles": needles, "probe": asked.probe, "mark": asked.mark}
