@@ -121,7 +121,7 @@ class SearchEngine:
         def prepare() -> Listing:
             return Listing(**walk(), glob=glob, width=self._threads.count, most=MAX_PATHS)
 
-        return await self._threads.run(prepare, lambda job: Results(*job.answer()), on_leave)
+        return await self._threads.run(prepare, lambda job: Results(*job.answer()), on_leave, large=False)
 
     async def grep(self, tree: Tree, place: Place, question: Question, on_leave: OnLeave) -> Results:
         """Answer the lines, files or counts that match. Raises BadArgument for a pattern that is none."""

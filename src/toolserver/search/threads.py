@@ -1,11 +1,15 @@
-"""Threads that searches share: each search gets a slice of time in its turn, so that none waits for another's end."""
+"""Threads that searches share: each search gets slices of time, those that had least first, so that none waits long."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import math
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -116,32 +120,41 @@ class Run(Generic[J, R]):
 
 
 class Threads:
-    """A thread for each core that this process may use, started with the first job; and a bound on the jobs under way.
+    """A thread for each core that this process may use, started with the first job.
 
-    A job over the bound waits for its turn, first come first served.
+    Turns are fair queuing's: each is due when its worker has had its time, counted from when the job came, so a short
+    job passes the long ones before it, and none is passed for ever. The jobs under way that are `large` in memory are
+    bounded; one over the bound waits for the end of another, first come first served.
     """
 
-    def __init__(self, count: int | None = None, jobs: int = 16) -> None:
+    def __init__(self, count: int | None = None, large: int = 32) -> None:
         self.count = count or len(os.sched_getaffinity(0))
-        self._turns: queue.SimpleQueue[tuple[Run[Any, Any], int] | None] = queue.SimpleQueue()
+        self._turns: queue.PriorityQueue[tuple[float, int, tuple[Run[Any, Any], int] | None]] = queue.PriorityQueue()
+        self._numbers = itertools.count()
+        self._due = 0.0
         self._threads: list[threading.Thread] = []
-        self._places = asyncio.Semaphore(jobs)
+        self._places = asyncio.Semaphore(large)
         self._runs: set[Run[Any, Any]] = set()
 
     async def run(
-        self, prepare: Callable[[], J], conclude: Callable[[J], R], on_leave: Callable[[Callable[[], None]], None]
+        self,
+        prepare: Callable[[], J],
+        conclude: Callable[[J], R],
+        on_leave: Callable[[Callable[[], None]], None],
+        *,
+        large: bool = True,
     ) -> R:
         """Answer what `conclude` makes of the job that `prepare` makes, once all its workers are done.
 
         `on_leave` is given what stops it. Raises what any of them raises, and `Stopped`.
         """
-        async with self._places:
+        async with self._places if large else contextlib.nullcontext():
             run = Run(prepare, conclude)
             self._runs.add(run)
             on_leave(run.stop)
             if not self._threads:
                 self._start()
-            self._again(run, 0)
+            self._put((run, 0), self._due)
             try:
                 return await run.done
             finally:
@@ -153,7 +166,7 @@ class Threads:
         for run in list(self._runs):
             run.stop()
         for _ in self._threads:
-            self._turns.put(None)
+            self._put(None, math.inf)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -164,11 +177,20 @@ class Threads:
             thread.start()
             self._threads.append(thread)
 
-    def _again(self, run: Run[J, R], index: int) -> None:
-        self._turns.put((run, index))
+    def _put(self, turn: tuple[Run[Any, Any], int] | None, due: float) -> None:
+        self._turns.put((due, next(self._numbers), turn))
 
     def _serve(self) -> None:
-        while (turn := self._turns.get()) is not None:
-            run, index = turn
-            run.turn(index, self._again)
-            del run, turn  # or the job lives on until the next one
+        while self._turn():
+            pass
+
+    def _turn(self) -> bool:
+        """Give the turn that is due first; nothing of it lives on here until the next one."""
+        due, _, turn = self._turns.get()
+        if turn is None:
+            return False
+        self._due = due  # of threads that set it at once either is right: it only says where a new job comes in
+        began = time.monotonic()
+        run, index = turn
+        run.turn(index, lambda run, index: self._put((run, index), due + time.monotonic() - began))
+        return True
