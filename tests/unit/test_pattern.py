@@ -97,6 +97,15 @@ def test_what_is_not_supported_is_named(pattern: str, named: str) -> None:
         (r"\xg", "malformed code"),
         ("\ud800", "surrogate"),
         (r"\pL{1000}" * 50, "too large"),
+        # RE2 makes one repetition of each of these, and would end the process
+        (".{1000}" * 66, "too large"),
+        ("(?i)x{0,1000}" + "x{1000}" * 70, "too large"),
+        ("a*" + "a" * 64_999, "too large"),
+        (r"(?:\.{999})" * 60 + r"\." * 20_000, "too large"),
+        (r"é?" + r"[é]" * 16_250, "too large"),
+        # its automaton would have no room, and RE2 matches at a crawl then
+        (r"(\w{1,500}){2}", "too large"),
+        (r"\w{200}", "too large"),
         ("a" * (MAX_PATTERN + 1), "too large"),
         (r"[^\W_]" * 20_000, "too large"),
     ],

@@ -26,6 +26,13 @@ MAX_MEMORY = 64 << 20
 
 re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
 
+MAX_PROGRAM = 5 << 18
+"""Bytes RE2 may need to compile a pattern (up to about `\\w{60}`): its automaton has room for that in MAX_MEMORY.
+
+Without room RE2 says so on stderr and matches at less than a kilobyte a second, in one call that nothing can stop."""
+SMALL = 128
+"""Bytes of a pattern without counted repetition that always fits: the largest class takes about a thousand states."""
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -50,8 +57,11 @@ class Refused(Exception):
 
 
 def compile_source(source: bytes) -> Compiled:
-    """Answer RE2's program for `source` (UTF-8); raise `Refused` with RE2's reason."""
+    """Answer RE2's program for `source` (UTF-8), to MAX_PROGRAM; raise `Refused` with RE2's reason."""
     try:
+        if b"{" in source or len(source) > SMALL:
+            re2.compile(source, re2.UNICODE, MAX_PROGRAM)
+            re2.purge()
         return cast(Compiled, re2.compile(source, re2.UNICODE, MAX_MEMORY))
     except re2.error as error:
         raise Refused(str(error)) from error

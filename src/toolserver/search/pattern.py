@@ -14,8 +14,11 @@ from toolserver.search.literals import AT_END, AT_START, Words
 from toolserver.search.syntax import scan
 from toolserver.search.tokens import LINE_START, AnyByte, Bar, Close, Edge, Flags, Repeat, Text, Token
 
-MAX_PATTERN = 262_144
+MAX_PATTERN = 65_000
 """Bytes of a pattern."""
+MAX_PIECES = 65_000
+"""Characters of a pattern with its counted repetitions written out. RE2 makes one repetition of like pieces in a row
+(`a*aaa` is `a{3,}`), and ends the whole process where that makes more than 65 535 of one."""
 MAX_SOURCE = 8 << 20
 """Bytes of RE2 source for a pattern's classes; `\\w` alone is 2 KB."""
 MAX_MEMBERS = 16
@@ -93,10 +96,13 @@ def analyse(pattern: str, *, literal: bool = False, ignore_case: bool = False) -
         parts: list[Token] = [Text(pattern)] if pattern else []
     else:
         parts = list(scan(pattern))
+    plain = all(isinstance(part, Text) for part in parts)
+    counted = sum(max(part.least, part.most or 0) for part in parts if isinstance(part, Repeat))
+    if len(pattern) + counted > MAX_PIECES:
+        raise BadArgument("pattern: it compiles too large")
     fold = ignore_case or any(isinstance(part, Flags) and "i" in part.on for part in parts)
     reader = _Reader(ignore_case=ignore_case, fold_all=fold)
     reader.read(parts)
-    plain = all(isinstance(part, Text) for part in parts)
     source = b"".join(reader.out)
     return replace(
         _plan(reader.words, source, fold),
