@@ -80,8 +80,7 @@ endef
 
 # The unit and property tests, and files and trees that change while they are read and searched, on kernels built with
 # AddressSanitizer and UBSan. A report fails it, from a server too that the tests have started. ASANARGS for pytest.
-ASAN_TESTS ?= tests/unit tests/property tests/faults/test_read_of_a_changing_file.py \
-    tests/faults/test_search_of_a_changing_tree.py
+ASAN_TESTS ?= tests/unit tests/property $(wildcard tests/faults/test_*_changing_*.py)
 ASAN_REPORTS := $(CURDIR)/build/asan-reports
 asan: system build build/asan/.switches
 	$(call build-apart,asan,TS_SANITIZE=1)
