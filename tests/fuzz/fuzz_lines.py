@@ -27,10 +27,12 @@ def utf16(data: bytes, order: str) -> str:
     """Decode UTF-16 a unit at a time; a lone surrogate and an odd last byte are U+FFFD."""
     units = [int.from_bytes(data[at : at + 2], order) for at in range(0, len(data) - 1, 2)]  # type: ignore[arg-type]
     out: list[str] = []
-    while units:
-        unit = units.pop(0)
-        if 0xD800 <= unit < 0xDC00 and units and 0xDC00 <= units[0] < 0xE000:
-            out.append(chr(0x10000 + ((unit - 0xD800) << 10) + units.pop(0) - 0xDC00))
+    at = 0
+    while at < len(units):
+        unit, at = units[at], at + 1
+        if 0xD800 <= unit < 0xDC00 and at < len(units) and 0xDC00 <= units[at] < 0xE000:
+            out.append(chr(0x10000 + ((unit - 0xD800) << 10) + units[at] - 0xDC00))
+            at += 1
         else:
             out.append("\ufffd" if 0xD800 <= unit < 0xE000 else chr(unit))
     return "".join(out) + "\ufffd" * (len(data) % 2)
