@@ -143,16 +143,14 @@ class _Staging:
 
     def _change(self, part: Part) -> None:
         """Modify a file or delete it."""
-        place = self._existing(part)
-        if place is None:
+        found = self._existing(part)
+        if found is None:
             self._create(part)
             return
-        file = self.batch.look(place)
+        place, file = found
         if part.deletes and self.batch.is_link(place):
             raise ToolError(f"{place.given} is a symlink; a symlink is not deleted")
-        file.require()
-        content = file.content()
-        changed = self._changed(part, place, file, content)
+        changed = self._changed(part, place, file, file.content())
         self._touch(place)
         if part.deletes:
             if changed:
@@ -229,40 +227,34 @@ class _Staging:
         self._note_plain(name.line, raw)
         return plain
 
-    def _existing(self, part: Part) -> Place | None:
-        """Answer the place of the file to change; None: a plain diff makes it.
+    def _existing(self, part: Part) -> tuple[Place, File] | None:
+        """Answer the file to change; None: a plain diff makes it.
 
         The new name where it exists, else the old one. Raises ToolError where a name has two readings or none.
         """
-        both = [side for side in (part.new, part.old) if side is not None and side.raw is not None]
-        names = {side.raw: side.line for side in reversed(both) if side.raw is not None}
+        both = [side for side in (part.old, part.new) if side is not None and side.raw is not None]
+        names = {side.raw: side.line for side in both if side.raw is not None}
         prefixes = GIT_PREFIXES | {prefix_of(raw) for raw in names if _differing_prefix(part)}
         missing: list[Place] = []
         for raw, line in reversed(names.items()):
             bare = stripped(raw)
             plain = self._place(raw, line)
-            if bare is None:
-                if self.batch.look(plain).exists:
-                    self._note_plain(line, raw)
-                    return plain
-                missing.append(plain)
-                continue
-            inner = self._place(bare, line)
-            missing.append(inner)
-            inner_there = self.batch.look(inner).exists
-            if inner_there and (prefix_of(raw) in prefixes or inner.path == plain.path):
-                return inner
-            plain_there = inner.path != plain.path and self.batch.look(plain).exists
-            if inner_there and plain_there:
+            inner = plain if bare is None else self._place(bare, line)
+            file = self.batch.look(inner)
+            if file.exists and bare is not None and (prefix_of(raw) in prefixes or inner.path == plain.path):
+                return inner, file
+            other = file if inner is plain else self.batch.look(plain)
+            if file is not other and file.exists and other.exists:
                 raise ToolError(
                     f"line {line} of the diff: {text(raw)} may be {plain.given} or {inner.given}, and both exist; "
-                    f"put a prefix before the name: a/{text(raw)} or a/{text(bare)}"
+                    f"put a prefix before the name: a/{text(raw)} or a/{text(bare or raw)}"
                 )
-            if inner_there:
-                return inner
-            if plain_there:
+            if other.exists:
                 self._note_plain(line, raw)
-                return plain
+                return plain, other
+            if file.exists:
+                return inner, file
+            missing.append(inner)
             if prefix_of(raw) not in prefixes:
                 missing.append(plain)
         if part.git is None and part.hunks is not None and part.hunks.creates and not part.deletes:
