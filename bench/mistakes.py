@@ -3,7 +3,7 @@
 True diffs of random edits to real files, one mistake put in; what comes out is compared with what was meant. Run by
 hand for the table of README.md:
 
-    python bench/mistakes.py [--cases 1200] [--seed 1] [--files DIR] [--suffix .py] [--only ours] [--json]
+    python bench/mistakes.py --cases 1200 --short [--seed 1] [--files DIR] [--suffix .py] [--only ours] [--json]
 
 An answer is *right* (the intended bytes), *refused* (an error, nothing kept) or *wrong* (applied, other bytes).
 """
@@ -246,7 +246,8 @@ def run(options: argparse.Namespace, told: Callable[[str], None]) -> Counts:
                 before, after = before.replace(b"\n", b"\r\n"), after.replace(b"\n", b"\r\n")
             for name, program in wanted.items():
                 got = program(bench.put(case, before), diff)
-                kind = "refused" if isinstance(got, str) else "right" if got == after else "wrong"
+                # GNU patch ends with 0 where it finds no hunk at all, and leaves the file as it is
+                kind = "refused" if isinstance(got, str) or got == before else "right" if got == after else "wrong"
                 counts[context, end, mistake, name][kind] += 1
                 if name == "ours" and kind != "right":
                     reason = got if isinstance(got, str) else case.name + "\n" + diff.decode(errors="replace")
@@ -284,6 +285,30 @@ def table(counts: Counts) -> str:
     return "\n".join(lines)
 
 
+def short(counts: Counts) -> str:
+    """Answer the table of README.md: percent right / wrong by mistake, CRLF files in a row of their own, then all."""
+    names = list(dict.fromkeys(key[3] for key in counts))
+    sums: Counts = collections.defaultdict(collections.Counter)
+    for (context, end, mistake, name), counted in counts.items():
+        sums[context, "", mistake if end == "LF" else "any of these, CRLF file", name] += counted
+        sums[context, "", "all", name] += counted
+    columns = [(context, name) for context in CONTEXTS for name in names]
+    lines = [
+        "| mistake | " + " | ".join(f"{name}, {context}" for context, name in columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for mistake in sorted(
+        dict.fromkeys(key[2] for key in sums), key=[*MISTAKES, "any of these, CRLF file", "all"].index
+    ):
+        row = []
+        for context, name in columns:
+            found = sums[context, "", mistake, name]
+            right, wrong = (100 * found[kind] / sum(found.values()) for kind in ("right", "wrong"))
+            row.append(f"{right:.1f} / {wrong:.1f}")
+        lines.append(f"| {mistake} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=100)
@@ -293,13 +318,14 @@ def main() -> None:
     parser.add_argument("--work", default=None, help="a folder, such as one on tmpfs, to work in")
     parser.add_argument("--only", default="", choices=["", "ours", "git apply", "GNU patch"])
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--short", action="store_true", help="the table of README.md")
     parser.add_argument("--tell", action="store_true", help="tell each diff that ours does not get right")
     options = parser.parse_args()
     counts = run(options, print if options.tell else lambda text: None)
     if options.json:
         print(json.dumps([{"case": key, **counted} for key, counted in counts.items()]))
     else:
-        print(table(counts))
+        print(short(counts) if options.short else table(counts))
 
 
 if __name__ == "__main__":
