@@ -87,6 +87,8 @@ cdef size_t MAX_HELD = 4096
 cdef size_t MIN_PIECE = 256
 cdef size_t MAX_PIECE = 64 << 10
 # Bytes that the regex is asked about at once: it looks through a piece with a match in it a second time.
+cdef size_t FIRST_PIECE = 4 << 10
+# The same at first, as long as it is not known how slow the regex is.
 cdef int64_t QUICK_NS = 4000000
 cdef int64_t SLOW_NS = 20000000
 # What a regex takes for a piece of a batch: below QUICK the next piece is larger, above SLOW smaller.
@@ -648,7 +650,7 @@ cdef class Grep(Walk):
         for i in range(self.width):
             self.slots[i].walker = &self.walkers[i]
             self.slots[i].batch = min(MIN_BATCH, self.max_batch)
-            self.slots[i].piece = min(MAX_PIECE, self.max_batch)
+            self.slots[i].piece = min(FIRST_PIECE, self.max_batch)
             self.slots[i].noatime = True
 
     def __dealloc__(self):

@@ -52,6 +52,7 @@ class Application:
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""
+        self.services.search.stop()
         self.succession.stopping()
         await self.services.watches.stop()
         await self.services.processes.stop()

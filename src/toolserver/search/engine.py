@@ -110,6 +110,10 @@ class SearchEngine:
         self._threads = Threads()
         self._git: OrderedDict[tuple[str, bytes], GitFiles] = OrderedDict()
 
+    def stop(self) -> None:
+        """Stop all searches and take no more."""
+        self._threads.stop()
+
     def close(self) -> None:
         """Stop all searches and end the threads."""
         self._threads.close()

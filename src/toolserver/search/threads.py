@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from toolserver.errors import ToolError
+
 SLICE_S = 0.05
 """Seconds that a worker of a search keeps a thread."""
 
@@ -31,8 +33,11 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
-class Stopped(Exception):
-    """The job was stopped before its end."""
+class Stopped(ToolError):
+    """The job was stopped before its end, since its caller left or the server stops."""
+
+    def __init__(self) -> None:
+        super().__init__("the search was stopped before its end")
 
 
 class Run(Generic[J, R]):
@@ -96,7 +101,7 @@ class Run(Generic[J, R]):
             if self._error is not None:
                 raise self._error
             if self.stopped or self._job is None:
-                raise Stopped
+                raise Stopped()
             result = self._conclude(self._job)
         except BaseException as error:
             self._tell(self._set_exception, error)
@@ -135,6 +140,7 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._places = asyncio.Semaphore(large)
         self._runs: set[Run[Any, Any]] = set()
+        self._ending = False
 
     async def run(
         self,
@@ -149,6 +155,8 @@ class Threads:
         `on_leave` is given what stops it. Raises what any of them raises, and `Stopped`.
         """
         async with self._places if large else contextlib.nullcontext():
+            if self._ending:
+                raise Stopped()
             run = Run(prepare, conclude)
             self._runs.add(run)
             on_leave(run.stop)
@@ -161,10 +169,15 @@ class Threads:
                 run.stop()
                 self._runs.discard(run)
 
-    def close(self) -> None:
-        """Stop what runs and end the threads."""
+    def stop(self) -> None:
+        """Stop what runs, and take no more."""
+        self._ending = True
         for run in list(self._runs):
             run.stop()
+
+    def close(self) -> None:
+        """Stop what runs and end the threads."""
+        self.stop()
         for _ in self._threads:
             self._put(None, math.inf)
         for thread in self._threads:
