@@ -88,7 +88,7 @@ def git_diff(before: bytes, after: bytes, name: str, context: int, work: pathlib
         ["git", "diff", "--no-index", "--no-prefix", f"-U{context}", f"a/{name}", f"b/{name}"],
         cwd=work, capture_output=True, env={**os.environ, **NEUTRAL},
     )  # fmt: skip
-    return found.stdout[found.stdout.find(b"--- ") :]  # models write no `diff --git` and `index` lines
+    return found.stdout
 
 
 def cases(count: int, context: int, seed: int, files: list[pathlib.Path]) -> Iterator[Case]:
@@ -169,6 +169,7 @@ def fenced(diff: bytes, chance: random.Random) -> bytes:
 
 
 def without_prefixes(diff: bytes, chance: random.Random) -> bytes:
+    diff = re.sub(rb"^diff --git a/(.*) b/(.*)$", rb"diff --git \1 \2", diff, flags=re.MULTILINE)
     return re.sub(rb"^(---|\+\+\+) [ab]/", rb"\1 ", diff, flags=re.MULTILINE)
 
 
