@@ -121,55 +121,60 @@ def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
 
 def _end(find: Callable[[], list[Status]]) -> int:
     """Kill what is found until nothing is found any more; answer how many there were."""
-    ended = 0
+    ended: set[tuple[int, int]] = set()
+    refused: set[tuple[int, int]] = set()
     deadline = time.monotonic() + PATIENCE
-    while found := find():
+    while found := [one for one in find() if (one.pid, one.start) not in refused]:
         if time.monotonic() > deadline:
             log.warning("a process of a killed server does not end", extra={"facts": {"pid": found[0].pid}})
-            return ended
-        ended += _kill(found, deadline)
-    return ended
-
-
-def _kill(found: list[Status], deadline: float) -> int:
-    """Send KILL to processes, each provably the one that was found, and wait for their end; answer how many."""
-    poll = select.poll()
-    waited: set[int] = set()
-    count = 0
-    try:
-        for one in found:
-            fd = _send(one)
-            if fd is None:
-                continue
-            count += 1
-            if len(waited) < _AT_ONCE:
-                waited.add(fd)
-                poll.register(fd, select.POLLIN)
-            else:
-                os.close(fd)
-        pending = set(waited)
-        while pending and (left := deadline - time.monotonic()) > 0:
-            for fd, _ in poll.poll(left * 1000):
-                poll.unregister(fd)
-                pending.discard(fd)
-    finally:
-        for fd in waited:
-            os.close(fd)
-    return count
+            break
+        with contextlib.ExitStack() as stack:
+            waits: list[int] = []
+            for one in found:
+                try:
+                    fd = _send(one)
+                except PermissionError:  # it has made itself another user's
+                    refused.add((one.pid, one.start))
+                    continue
+                if fd is None:
+                    continue
+                ended.add((one.pid, one.start))
+                if len(waits) < _AT_ONCE:
+                    waits.append(fd)
+                    stack.callback(os.close, fd)
+                else:
+                    os.close(fd)
+            _wait(waits, deadline)
+    return len(ended)
 
 
 def _send(one: Status) -> int | None:
-    """Send KILL to a process and answer its pidfd; None where it has gone or is not ours to kill."""
+    """Send KILL to a process and answer its pidfd; None where it has gone. Raises PermissionError."""
     try:
         fd = os.pidfd_open(one.pid)
     except ProcessLookupError:
         return None
     try:
         now = status(one.pid)
-        if now is None or now.start != one.start:
-            raise ProcessLookupError
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        os.close(fd)
+        if now is not None and now.start == one.start:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+            fd, sent = -1, fd
+            return sent
         return None
-    return fd
+    except ProcessLookupError:
+        return None
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _wait(pidfds: list[int], deadline: float) -> None:
+    """Wait until all of them have exited, or time is up."""
+    poll = select.poll()
+    for fd in pidfds:
+        poll.register(fd, select.POLLIN)
+    pending = len(pidfds)
+    while pending and (left := deadline - time.monotonic()) > 0:
+        for fd, _ in poll.poll(left * 1000):
+            poll.unregister(fd)
+            pending -= 1

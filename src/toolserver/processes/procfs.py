@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-_GONE = (FileNotFoundError, ProcessLookupError)
+_UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+"""It has ended meanwhile, or /proc is mounted so that other users' processes are not shown (hidepid)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,11 @@ class Status:
 
 
 def status(pid: int) -> Status | None:
-    """Answer a process, None where there is none."""
+    """Answer a process, None where none is seen."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             head, _, rest = file.read(4096).rpartition(b")")
-    except _GONE:
+    except _UNSEEN:
         return None
     fields = rest.split()
     return Status(
@@ -56,7 +57,7 @@ def arguments(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
             return file.readall().split(b"\0")[:-1]
-    except _GONE:
+    except _UNSEEN:
         return []
 
 
