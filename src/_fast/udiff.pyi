@@ -40,8 +40,8 @@ class MalformedDiff(ValueError):
 class Misplaced(ValueError):
     """Hunks that do not apply. `kind` is one of the words below; the rest is what there is to tell of the hunk.
 
-    `nowhere`, `out of order`, `several`, `blanks` (exact elsewhere only, and at the stated line but for blanks),
-    `no line` (additions alone without a usable line), `too much` (more candidates than are looked at).
+    `nowhere`, `out of order`, `several`, `blanks` (only blanks at line ends would decide between places), `no line`
+    (additions alone without a usable line), `too much` (more candidates than are looked at).
     """
 
     kind: str
