@@ -21,7 +21,7 @@ ILL_FORMED = FRAME // 3
 """Bytes of output that stay below `FRAME` as text when each of them becomes U+FFFD."""
 BEHIND = 1024
 """Frames that wait for one reader at most."""
-BACKLOG = 256 * 1024 * 1024
+BACKLOG = 128 * 1024 * 1024
 """Bytes that wait for all readers of a server together; beyond it a reader keeps no more than `SPARE` frames."""
 SPARE = 16
 

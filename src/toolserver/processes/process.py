@@ -14,6 +14,8 @@ from toolserver.processes.pump import Output, Pump
 from toolserver.processes.stdin import Stdin
 from toolserver.processes.turns import Crowd
 
+AT_ONCE = 0.001
+"""Seconds after the start in which its pipes are not looked at: many commands are over by then, and say little."""
 DRAIN = 0.25
 """Seconds after the exit in which pipes that somebody else still holds are waited for."""
 PATIENCE = 5.0
@@ -71,6 +73,7 @@ class Process:
             if fd >= 0
         ]
         loop.add_reader(child.pidfd, self._on_exit)
+        self._listening = loop.call_later(AT_ONCE, self._listen)
 
     @property
     def running(self) -> bool:
@@ -90,6 +93,10 @@ class Process:
     def on_output(self, tap: Callable[[Output], None]) -> None:
         """Have `tap` called when something was printed; to be said before the event loop goes on after the start."""
         self.feed.tap(tap)
+
+    def _listen(self) -> None:
+        for pump in self._pumps:
+            pump.listen()
 
     def _pipe_ended(self) -> None:
         if self._status is not None and not any(pump.open for pump in self._pumps):
@@ -112,12 +119,14 @@ class Process:
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self.child.pidfd)
+        self._listening.cancel()
         self._status = self.child.status()
         for pump in self._pumps:
             pump.drain()
         if self._impatient or not any(pump.open for pump in self._pumps):
             self._finish()
         else:
+            self._listen()
             self._timer = self._loop.call_later(DRAIN, self._finish)
         if not self._exited.done():
             self._exited.set_result(None)
@@ -187,5 +196,6 @@ class Process:
 
     def close(self) -> None:
         """Let go of pipes that others still hold."""
+        self._listening.cancel()
         for pump in self._pumps:
             pump.close()

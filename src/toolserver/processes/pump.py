@@ -20,6 +20,8 @@ CHUNK = 64 * 1024
 """Bytes of one read while many pipes are busy; a pipe's usual size."""
 PIPE = 256 * 1024
 """Bytes that the pipe of a command that prints much is made to hold, and of one read while few are busy."""
+FULL = CHUNK // 2
+"""Bytes in one read that show a busy pipe: a full one holds less than its size when its pages are not filled."""
 FEW = 3
 """Busy pipes that the event loop is left to look at by itself; when there are more, they take turns."""
 
@@ -73,7 +75,7 @@ class Pump:
     `watched` is asked whether anybody wants to know of each arrival, which `changed` tells; `ended` is called once.
     """
 
-    __slots__ = ("_busy", "_changed", "_crowd", "_ended", "_fd", "_in_circle", "_loop", "_output", "_read", "_watched")
+    __slots__ = ("_busy", "_changed", "_crowd", "_ended", "_fd", "_listening", "_loop", "_output", "_read", "_watched")
 
     def __init__(
         self,
@@ -92,19 +94,23 @@ class Pump:
         self._watched = watched
         self._changed = changed
         self._ended = ended
-        self._busy = self._in_circle = False
+        self._busy = self._listening = False
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(fd, self._ready)
 
     @property
     def open(self) -> bool:
         return self._fd >= 0
 
+    def listen(self) -> None:
+        """Begin to read whatever comes, if that has not begun; until then only `drain` reads."""
+        if self._fd >= 0 and not self._listening:
+            self._listening = True
+            self._loop.add_reader(self._fd, self._ready)
+
     def _ready(self) -> None:
         # one read a turn: a second one would mostly find what little was written meanwhile, and wake the writer for it
-        if self._step(PIPE if self._crowd.busy <= FEW else CHUNK) >= CHUNK and self._crowd.busy > FEW:
+        if self._step(PIPE if self._crowd.busy <= FEW else CHUNK) >= FULL and self._crowd.busy > FEW:
             self._loop.remove_reader(self._fd)
-            self._in_circle = True
             self._crowd.join(self._serve)
 
     def _serve(self) -> bool:
@@ -112,10 +118,9 @@ class Pump:
         if self._fd < 0:
             return False
         got = self._step(CHUNK)
-        if got >= CHUNK:
+        if got >= FULL:
             return True
         if got != 0:
-            self._in_circle = False
             self._loop.add_reader(self._fd, self._ready)
         return False
 
@@ -125,7 +130,7 @@ class Pump:
         if got > 0:
             if self._watched:
                 self._changed(self._output)
-            if (got >= CHUNK) is not self._busy:
+            if (got >= FULL) is not self._busy:
                 self._set_busy(not self._busy)
         elif got == 0:
             ended = self._ended
@@ -172,7 +177,7 @@ class Pump:
         if self._fd >= 0:
             if self._busy:
                 self._set_busy(False)
-            if not self._in_circle:
+            if self._listening:
                 self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
