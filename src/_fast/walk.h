@@ -98,7 +98,9 @@ inline void name_descriptor(int fd, char (&out)[32]) noexcept { std::snprintf(ou
  * is `above`. -1: it does not. */
 inline int open_target(int root, const char *above, size_t above_size, int directory, const char *path,
                        const char *name) noexcept {
-    int fd = open_beneath(root, path, O_PATH | O_CLOEXEC, 0);
+    /* most links stay below their own directory */
+    int fd = open_beneath(directory, name, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0 && errno == EXDEV) fd = open_beneath(root, path, O_PATH | O_CLOEXEC, 0);
     if (fd < 0) {
         /* an absolute link, or one that leaves and comes back; else there is nothing to follow */
         if (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG) return -1;
