@@ -98,7 +98,7 @@ def _workspace(root: str) -> Workspace:
 def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
     """Answer what starts commands, in the capsule where it works, and what GET /tools tells of it."""
 
-    variables = Environment(lambda: [token.read()])
+    variables = Environment(lambda: [token.last or token.read()])
     fenced = settings.network == "fenced"
     if settings.capsule != "off":
         view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)

@@ -13,10 +13,12 @@ SCHEME = b"bearer"
 class TokenFile:
     """The file that holds the token. Unreadable, blank or too large: nobody is admitted."""
 
-    __slots__ = ("path",)
+    __slots__ = ("last", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.last = b""
+        """What the file held when it was last read: while a request is answered, the token that it came with."""
 
     def read(self) -> bytes:
         """Answer the file's content without the white space around it; empty where there is no usable token.
@@ -31,7 +33,8 @@ class TokenFile:
                 os.close(fd)
         except OSError:
             return b""
-        return b"" if len(found) > MAX_TOKEN else found.strip()
+        self.last = b"" if len(found) > MAX_TOKEN else found.strip()
+        return self.last
 
     def admits(self, header: bytes | None) -> bool:
         """Whether this value of the Authorization header is `Bearer` (in any case) and the token."""

@@ -259,6 +259,8 @@ class Feed:
 
     def finish(self, text: bytes) -> None:
         """Hand out the rest and a last frame."""
+        if not self.readers:
+            return
         for output in self._outputs.values():
             self.publish(output, whole=True)
         for reader in self.readers:

@@ -138,8 +138,9 @@ class Process:
         if not self.running:
             return
         for pump in self._pumps:
-            pump.drain()
-            pump.discard()
+            if pump.open:
+                pump.drain()
+                pump.discard()
         self.exit_code = self._status
         self.stdin.end()
         self.feed.finish(self._last_frame())

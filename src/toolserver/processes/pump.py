@@ -148,19 +148,20 @@ class Pump:
 
     def drain(self) -> None:
         """Take all that is in the pipe at this moment; its end too, if that is there."""
-        if self._fd < 0:
-            return
-        waiting = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0"))[0]
-        while waiting >= 0:
+        left: int | None = None
+        while self._fd >= 0 and (left is None or left >= 0):
             got = self._read(self._fd, PIPE)
             if got < 0:
                 return
             if got == 0:
                 self.close()
                 return
-            waiting -= got
             if self._watched:
                 self._changed(self._output)
+            if left is None:
+                left = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+            else:
+                left -= got
 
     def discard(self) -> None:
         """From now on read and forget, so that whoever still holds the pipe is not held up."""
