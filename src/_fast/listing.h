@@ -60,8 +60,11 @@ class Newest {
 
     /* Put the newest in order, at most `most` of them. */
     void finish() noexcept {
+        if (files_.size() > most) {
+            std::nth_element(files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(most), files_.end(), newer());
+            files_.resize(most);
+        }
         std::sort(files_.begin(), files_.end(), newer());
-        if (files_.size() > most) files_.resize(most);
     }
 
     size_t count() const noexcept { return files_.size(); }
