@@ -18,7 +18,18 @@ from dataclasses import dataclass
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
 from toolserver.processes.group import descendants
-from toolserver.processes.launch import DEFAULT_PATH, Child, Ends, Launcher, Program, Where, candidates, cannot, high
+from toolserver.processes.launch import (
+    DEFAULT_PATH,
+    Child,
+    Ends,
+    Launcher,
+    Program,
+    Where,
+    candidates,
+    cannot,
+    high,
+    not_started,
+)
 from toolserver.workspace.kd import KD, open_kd
 from toolserver.workspace.root import MAIN, TREES
 
@@ -254,8 +265,11 @@ class CapsuleLauncher(Launcher):
         """Run a command in a capsule, as `Launcher.start`. ToolError also for a program that is not seen inside."""
         if not isinstance(command.cmd, str):
             self._check(command, where)
-        self._status, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._write = high(write)
+        try:
+            self._status, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            self._write = high(write)
+        except OSError as error:
+            raise not_started(command, error) from error
         self._takes_input = takes_input
         try:
             return super().start(command, where, takes_input=takes_input)

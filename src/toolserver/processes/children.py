@@ -39,11 +39,11 @@ class Children:
 
     def add(self, pid: int) -> None:
         """Note a child. An error fails no call; it is logged once."""
-        found = status(pid)
-        if found is None:
-            return
-        self._running[pid] = found.start
         try:
+            found = status(pid)
+            if found is None:
+                return
+            self._running[pid] = found.start
             if self._fd < 0:
                 self._begin()
             os.pwrite(self._fd, _line(pid, found.start), _HEAD + _LINE * self._lines)

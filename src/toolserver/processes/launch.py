@@ -135,7 +135,7 @@ class Launcher:
             return self._run(program, where, ends, tty), ends
         except OSError as error:
             ends.close()
-            raise ToolError(f"{command.shown[:200]}: {(error.strerror or 'cannot be started').lower()}") from error
+            raise not_started(command, error) from error
         except BaseException:
             ends.close()
             raise
@@ -166,6 +166,7 @@ class Launcher:
         for path in paths:
             if not os.access(path, os.X_OK, dir_fd=where.fd):
                 continue
+            reserved = os.dup(self._null)  # so that a command that runs can always be held on to
             try:
                 pid = spawn(path, program.argv, env, where.fd, fds, tty)
             except OSError as error:
@@ -175,9 +176,11 @@ class Launcher:
                 if worst not in _TRY_NEXT:
                     break
                 continue
+            finally:
+                os.close(reserved)
             try:
                 return self.child(pid)
-            except OSError:  # no descriptor is left for it
+            except OSError:  # another thread has taken it
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 raise
@@ -275,6 +278,11 @@ def _script(text: str) -> int:
     while data:
         data = data[os.write(fd, data) :]
     return fd
+
+
+def not_started(command: Command, error: OSError) -> ToolError:
+    """Answer why the system does not let a command start."""
+    return ToolError(f"{command.shown[:200]}: {(error.strerror or 'cannot be started').lower()}")
 
 
 def candidates(name: bytes, path: bytes) -> list[bytes]:
