@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kit import Server
 
 ROUNDS = 15
+TAKEN = itertools.count()
 STILL = {"a-still/one.txt": "a needle\nhay\n", "a-still/deep/er/two.txt": "hay\n" * 500 + "the needle\n"}
 QUESTIONS: list[dict[str, Any]] = [
     {"pattern": "needle"},
@@ -37,9 +39,12 @@ CONTENTS = [
 RULES = [b"", b"*.txt\n", b"/b*/\n!keep\n", b"*\n!*/\n", b"[\n"]
 
 
-def remove(path: pathlib.Path) -> None:
+def remove(path: pathlib.Path, away: pathlib.Path) -> None:
+    """Remove a file or a tree, taken `away` first: else the other thread makes a FIFO of it while it is opened."""
+    away /= str(next(TAKEN))
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
+        path.rename(away)
+        shutil.rmtree(away) if away.is_dir() and not away.is_symlink() else away.unlink()
 
 
 def written(path: pathlib.Path, flags: int, content: bytes = b"", size: int | None = None) -> None:
@@ -51,8 +56,8 @@ def written(path: pathlib.Path, flags: int, content: bytes = b"", size: int | No
         os.close(fd)
 
 
-def change(top: pathlib.Path, rng: random.Random) -> None:
-    """Make one change at a random place of the tree, in one of the ways there are."""
+def change(top: pathlib.Path, rng: random.Random, away: pathlib.Path) -> None:
+    """Make one change at a random place of the tree, in one of the ways there are; `away`: a folder elsewhere."""
     names = ["b", "c", "d.txt", "e", "keep"]
     path = top.joinpath(*rng.choices(names, k=rng.randrange(1, 5)))
     way = rng.randrange(11)
@@ -69,7 +74,7 @@ def change(top: pathlib.Path, rng: random.Random) -> None:
         if way == 3:
             written(path, os.O_CREAT | os.O_APPEND, rng.choice(CONTENTS))
             return
-        remove(path)
+        remove(path, away)
         path.parent.mkdir(parents=True, exist_ok=True)
         match way:
             case 4:
@@ -105,17 +110,18 @@ def check_grep(got: dict[str, Any], mode: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_answer_is_clear(server: Server, seed: int) -> None:
+def test_every_answer_is_clear(server: Server, tmp_path: pathlib.Path, seed: int) -> None:
     for name, content in STILL.items():
         server.put(name, content)
     stop = threading.Event()
     top = server.root / "moving"
 
-    def changes(rng: random.Random) -> None:
+    def changes(side: int) -> None:
+        rng = random.Random(2 * seed + side)
         while not stop.is_set():
-            change(top, rng)
+            change(top, rng, tmp_path)
 
-    changing = [threading.Thread(target=changes, args=[random.Random(2 * seed + side)]) for side in range(2)]
+    changing = [threading.Thread(target=changes, args=[side]) for side in range(2)]
     for thread in changing:
         thread.start()
     try:

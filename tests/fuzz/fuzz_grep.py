@@ -61,7 +61,7 @@ def answered(search: Grep, mode: str) -> tuple[list[Any], bool]:
     """Run a search to its end and answer its results, cut texts as None."""
     while search.work(0, 1.0):
         pass
-    raw, truncated = search.answer(1 << 30)
+    raw, truncated = search.answer()
     results = orjson.loads(raw)
     for result in results if mode == "content" else ():
         if result.pop("cut", False):

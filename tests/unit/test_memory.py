@@ -62,7 +62,7 @@ def search(root: int, *, stop: bool = False, leave: bool = False, **how: Any) ->
         while searching.work(0, 0.0) and not leave:
             if stop:
                 searching.stop()
-        searching.answer(100)
+        searching.answer()
 
 
 def listing(root: int, **how: Any) -> None:
