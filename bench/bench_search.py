@@ -108,7 +108,7 @@ def test_grep_beside_others(benchmark: Any, tree: pathlib.Path) -> None:
                 inputs.program("git"), "grep", "--no-index", "-nF", NOTHING, cwd=tree
             ),
             "GNU grep -r": lambda: drained(inputs.program("grep"), "-rnF", NOTHING, ".", cwd=tree),
-            "ugrep": lambda: drained(inputs.program("ugrep"), "-rnF", "--no-config", NOTHING, ".", cwd=tree),
+            "ugrep": lambda: drained(inputs.program("ugrep"), "-rnF", NOTHING, ".", cwd=tree),
             "pure Python": lambda: baseline_grep(tree, NOTHING),
         },
         rounds=3,

@@ -61,6 +61,12 @@ class Connection:
             raise RuntimeError(f"{tool} answered {status}: {bytes(answer[:500])!r}")
         return bytes(answer)
 
+    def wait_ready(self) -> None:
+        """Wait for one answer: connections are taken a moment before the server is ready."""
+        self._socket.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while not self._more().endswith(b"}"):
+            pass
+
     def _more(self) -> bytes:
         got = self._socket.recv(65536)
         if not got:
@@ -98,7 +104,9 @@ class Served:
         end = time.monotonic() + START_LIMIT_S
         while True:
             with contextlib.suppress(ConnectionRefusedError):
-                return Connection(self.port)
+                made = Connection(self.port)
+                made.wait_ready()
+                return made
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("the server did not start")
             time.sleep(0.02)
