@@ -131,6 +131,20 @@ def test_what_cannot_be_executed_is_500_and_uses_no_id(
     assert int(detach(ws, "true")[1:]) == int(first[1:]) + 1
 
 
+@pytest.mark.parametrize(
+    ("mode", "text", "why"),
+    [(0o755, "#!/no/such\n", "interpreter is missing"), (0o644, "#!/bin/sh\n", "permission denied")],
+)
+def test_why_a_file_cannot_be_executed(ws: Server, mode: int, text: str, why: str) -> None:
+    ws.put("file", text, mode=mode)
+    assert why in ws.fails(500, "exec", cmd=["./file"])
+    (ws.root / "bin").mkdir()
+    (ws.root / "file").rename(ws.root / "bin" / "file")
+    error = ws.fails(500, "exec", cmd=["file"], env={"PATH": f"{ws.root}/bin"})
+    assert "file" in error
+    assert "permission denied" in error or mode == 0o755
+
+
 def test_signals_have_their_default_meaning(ws: Server) -> None:
     answer = run(ws, "grep -E '^Sig(Blk|Ign)' /proc/self/status | cut -f2")
     # glibc's posix_spawn leaves its two internal signals, 32 and 33, ignored

@@ -162,9 +162,9 @@ class Launcher:
         env = [b"%s=%s" % variable for variable in program.env.items()]
         fds = [*ends.theirs, *program.passed]
         paths = candidates(name, program.env.get(b"PATH", DEFAULT_PATH))
-        worst = errno.ENOENT
+        worst = 0
         for path in paths:
-            if not os.access(path, os.X_OK, dir_fd=where.fd):
+            if len(paths) > 1 and not os.access(path, os.X_OK, dir_fd=where.fd):
                 continue
             reserved = os.dup(self._null)  # so that a command that runs can always be held on to
             try:
@@ -184,8 +184,9 @@ class Launcher:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 raise
-        if worst == errno.ENOENT and any(os.access(path, os.F_OK, dir_fd=where.fd) for path in paths):
-            worst = errno.EACCES
+        if not worst:  # none can be executed, but some may be there
+            there = any(os.access(path, os.F_OK, dir_fd=where.fd) for path in paths)
+            worst = errno.EACCES if there else errno.ENOENT
         raise ToolError(cannot(name.decode(errors="replace"), worst))
 
 

@@ -57,6 +57,8 @@ class Process:
         self._began = loop.time()
         self.ended: asyncio.Future[None] = loop.create_future()
         """Done when it has exited and all that it printed is in the rings."""
+        self.waiters: list[asyncio.Future[None]] = []
+        """Set with `ended`, a turn of the event loop sooner than its callbacks would do it."""
         self._exited: asyncio.Future[None] = loop.create_future()
         self._status: int | None = None
         self._impatient = False
@@ -147,6 +149,9 @@ class Process:
         if not self._enders:
             self.child.reap()
         self.ended.set_result(None)
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
         if self.on_end is not None:
             self.on_end(self)
 

@@ -83,18 +83,20 @@ async def _ended(process: Process, limit_ms: int, watch: Callable[[Callable[[], 
     loop = asyncio.get_running_loop()
     moment: asyncio.Future[None] = loop.create_future()
 
-    def over(_: object = None) -> None:
+    def over() -> None:
         if not moment.done():
             moment.set_result(None)
 
-    process.ended.add_done_callback(over)
+    if process.ended.done():
+        return True
+    process.waiters.append(moment)
     timer = loop.call_later(limit_ms / 1000, over)
     watch(over)
     try:
         await moment
     finally:
         timer.cancel()
-        process.ended.remove_done_callback(over)
+        process.waiters.remove(moment)
     return process.ended.done()
 
 
