@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 TICK = 0.001
 """Seconds between two turns of those that have to wait, the shortest that the event loop's clock tells apart."""
-SERVED = 8
-"""Crowded pipes that are read in one turn: 512 MB/s for all of them together."""
+SERVED = 4
+"""Crowded pipes that are read in one turn: 256 MB/s for all of them together."""
 SENT = 128 * 1024
 """Bytes of frames that all streams together hand out in one turn."""
 FRAME_COST = 2048
