@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import random
+import select
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -190,6 +191,7 @@ def test_storm(start: Start, tmp_path: pathlib.Path, seed: int) -> None:
         thread.start()
     told: list[Change] = []
     while any(thread.is_alive() for thread in threads):
+        select.select([one], [], [], 0.05)
         told += one.collect()
     told += everything(one)
     assert replay(before, told) == on_disk(tmp_path)
