@@ -50,7 +50,7 @@ def rows(raw: dict[str, Any]) -> list[dict[str, Any]]:
         extra = one["extra_info"]
         found.append(
             {
-                "group": one["group"],
+                "group": one["group"] or "patch",
                 "name": one["name"].removeprefix("test_"),
                 "seconds": statistics.median(extra["seconds"]),
                 "ratio": extra["ratio"],
