@@ -182,6 +182,10 @@ class Tree:
             if error.errno == errno.ELOOP:
                 raise
             found = os.path.realpath(whole)
+        return self._inside(found, place)
+
+    def _inside(self, found: bytes, place: Place) -> bytes:
+        """Answer an absolute link-free path relative to the root. Raises OutsideTree where it lies elsewhere."""
         if found == self.root:
             return b""
         prefix = self.root if self.root.endswith(b"/") else self.root + b"/"
@@ -214,12 +218,7 @@ class Tree:
     def path_of(self, fd: int, place: Place) -> bytes:
         """Answer where an open descriptor lies below the root, as the kernel names it."""
         found = os.readlink(b"/proc/self/fd/%d" % fd)
-        if found == self.root:
-            return b""
-        prefix = self.root if self.root.endswith(b"/") else self.root + b"/"
-        if not found.startswith(prefix):
-            raise self.outside(place.given)
-        return found[len(prefix) :]
+        return self._inside(found, place)
 
 
 def kind(mode: int) -> str:
