@@ -30,24 +30,39 @@ cdef extern from "listing.h" namespace "listing" nogil:
     cppclass Newest:
         size_t most
         int add(Moment mtime, const char* directory, size_t directory_size, const char* name, size_t name_size) noexcept
-        int merge(const Newest& other) noexcept
         void finish() noexcept
+        bint before(size_t which, const Newest& other, size_t its) noexcept
         size_t count() noexcept
         const char* path(size_t which) noexcept
         size_t path_size(size_t which) noexcept
 
 
-cdef int write_paths(Newest* files, size_t most, Text* to) noexcept nogil:
-    """Write the list of paths. -1: no memory."""
-    cdef size_t i
+cdef int write_paths(
+    const vector[Newest]& found, size_t* taken, size_t most, Text* to, bint* more
+) noexcept nogil:
+    """Write the list of the newest that the workers found, each in order; `more`: there are others. -1: no memory.
+
+    `taken` is how many of each are written, all 0 to begin with.
+    """
+    cdef size_t written = 0, i, best
     if append(to, b"[", 1):
         return -1
-    for i in range(min(files.count(), most)):
-        if append(to, b',"' if i else b'"', 2 if i else 1):
+    while True:
+        best = found.size()
+        for i in range(found.size()):
+            if taken[i] < found[i].count() and (
+                best == found.size() or found[i].before(taken[i], found[best], taken[best])
+            ):
+                best = i
+        more[0] = best != found.size()
+        if not more[0] or written == most:
+            return append(to, b"]", 1)
+        if append(to, b',"' if written else b'"', 2 if written else 1):
             return -1
-        if append_json(to, files.path(i), files.path_size(i)) or append(to, b'"', 1):
+        if append_json(to, found[best].path(taken[best]), found[best].path_size(taken[best])) or append(to, b'"', 1):
             return -1
-    return append(to, b"]", 1)
+        taken[best] += 1
+        written += 1
 
 
 cdef class Listing(Walk):
@@ -61,6 +76,7 @@ cdef class Listing(Walk):
         if most < 0:
             raise ValueError("a negative number")
         self.most = most
+        self.walk.ordered = False
         self.found.resize(self.width)
         for i in range(self.width):
             self.found[i].most = most + 1
@@ -75,6 +91,8 @@ cdef class Listing(Walk):
             if what != FOUND:
                 if what == WAIT:
                     walk_wait(&self.walkers[index])
+                if what == END:
+                    self.found[index].finish()
                 return what
             if found.kind == LINK:
                 fd = walk_target(&self.walkers[index], &found)
@@ -83,7 +101,7 @@ cdef class Listing(Walk):
                 close(fd)
             if not age(found.dir_fd, found.name, found.kind, &mtime):
                 continue
-            if self.found[index].add(mtime, found.item.dir.path, found.item.dir.size, found.name, found.size):
+            if self.found[index].add(mtime, found.dir.path, found.dir.size, found.name, found.size):
                 walk_fail(&self.walk)
 
     def work(self, int index, double seconds):
@@ -100,20 +118,16 @@ cdef class Listing(Walk):
 
     def answer(self):
         """See the stub."""
-        cdef Newest all
         cdef Text to
-        cdef size_t i
-        cdef bint failed = False
+        cdef int failed
+        cdef bint more = False
+        cdef vector[size_t] taken = vector[size_t](self.found.size(), 0)
         memset(&to, 0, sizeof(to))
-        all.most = self.most + 1
         try:
             with nogil:
-                for i in range(self.found.size()):
-                    failed = failed or all.merge(self.found[i]) != 0
-                all.finish()
-                failed = failed or write_paths(&all, self.most, &to) != 0
+                failed = write_paths(self.found, taken.data(), self.most, &to, &more)
             if failed:
                 raise MemoryError
-            return PyBytes_FromStringAndSize(<const char*>to.data, to.used), all.count() > self.most
+            return PyBytes_FromStringAndSize(<const char*>to.data, to.used), more
         finally:
             release(&to)

@@ -4,8 +4,11 @@
 # of files, and further directories. Walkers always take the first item that waits, so the front of the list is done
 # first; results hang on the runs. As soon as the finished runs hold as much as the answer takes, all behind them is
 # dropped. So an answer is the same whatever the number of threads, and no more is kept than it may need.
+#
+# A walk that is not `ordered` spares that: a walker takes the files of a directory it has read as they come, and only
+# directories, and runs of files that others may want a part of, are items.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from toolserver._fast.globs cimport Glob, glob_t
 from toolserver._fast.ignore cimport BaseRules, Tracked, rules_t, tracked_t
@@ -22,8 +25,17 @@ cdef extern from "walk.h" namespace "walk" nogil:
     const uint8_t DIRECTORY
     const uint8_t LINK
     const int FILE_FLAGS
+    cppclass Entry:
+        uint64_t key
+        uint32_t at
+        uint16_t size
+        uint8_t kind
     cppclass Listing:
-        pass
+        char* raw
+        Entry* entries
+        size_t count
+        bint gitignore
+        bint ignore
     cppclass Moment:
         int64_t seconds
         uint32_t nanoseconds
@@ -93,25 +105,32 @@ cdef struct walk_t:
     char* above
     size_t above_size
     bint leave_agents
+    bint ordered
     uint32_t cwd_size
     uint32_t run
     const tracked_t* tracked
     const glob_t* glob
 
 cdef struct walker_t:
-    # One walker: what it works on, and the directory that it has open.
+    # One walker: what it works on, and the directory that it has open. `names` is what is left of `listing`, where the
+    # walk is not ordered.
     walk_t* walk
     Listing listing
+    const Entry* names
+    const Entry* names_end
     item_t* item
     item_t* chain
     dir_t* dir
     int dir_fd
     uint32_t steps
     int64_t deadline
+    char apart[128]  # from what the next walker writes, so that no cache line is shared
 
 cdef struct found_t:
-    # A file to look at; it lives until the item does.
+    # A file to look at. It lives until the item does; where the walk is not ordered there is none, and it lives until
+    # the next.
     item_t* item
+    const dir_t* dir
     int dir_fd
     uint8_t kind
     uint8_t size

@@ -1,7 +1,7 @@
 """One walk of a tree, shared by several threads: directories and runs of files in path order."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -28,6 +28,7 @@ from toolserver._fast.walk cimport (
     LINK,
     TURN,
     WAIT,
+    Entry,
     Listing,
     dir_t,
     flag,
@@ -66,17 +67,8 @@ cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
 cdef extern from "walk.h" namespace "walk" nogil:
-    cppclass Entry:
-        uint64_t key
-        uint32_t at
-        uint16_t size
-        uint8_t kind
-    cppclass FullListing "walk::Listing":
-        char* raw
-        Entry* entries
-        size_t count
     void discard(Listing* listing) noexcept
-    int list_names "walk::list"(int directory, Listing* listing) noexcept
+    int list_names "walk::list"(int directory, bint ordered, Listing* listing) noexcept
     int open_directory(int root, const char* path, size_t size) noexcept
     int open_target(
         int root, const char* above, size_t above_size, int directory, const char* path, const char* name
@@ -314,7 +306,7 @@ cdef int state_of(
 
 
 cdef int push_rules(dir_t* it, int fd, bint git, bint dot) noexcept nogil:
-    """Add the rules of a directory's own files to those that hold in it. -1: no memory."""
+    """Add the rules of a directory's own files, as far as they may exist, to those that hold in it. -1: no memory."""
     cdef char* gitignore = NULL
     cdef char* dotignore = NULL
     cdef size_t n = 0, m = 0
@@ -335,29 +327,7 @@ cdef int push_rules(dir_t* it, int fd, bint git, bint dot) noexcept nogil:
     return 0
 
 
-cdef int own_rules(dir_t* it, int fd, const FullListing* listing) noexcept nogil:
-    """Add the rules of the ignore files among a directory's names. -1: no memory."""
-    cdef size_t i
-    cdef bint git = False, dot = False
-    cdef const Entry* entry
-    cdef const char* name
-    for i in range(listing.count):
-        entry = &listing.entries[i]
-        name = listing.raw + entry.at
-        if name[0] > c".":
-            break
-        if name[0] != c"." or entry.kind != FILE:
-            continue
-        if entry.size == 10 and memcmp(name, b".gitignore", 10) == 0:
-            git = True
-        elif entry.size == 7 and memcmp(name, b".ignore", 7) == 0:
-            dot = True
-    if not git and not dot:
-        return 0
-    return push_rules(it, fd, git, dot)
-
-
-cdef item_t* run_new(dir_t* it, const FullListing* listing, size_t start, size_t stop, size_t count) noexcept nogil:
+cdef item_t* run_new(dir_t* it, const Listing* listing, size_t start, size_t stop, size_t count) noexcept nogil:
     """Make a run of `count` files, those of the entries [start, stop) that are marked (kind not 0). NULL: no memory."""
     cdef item_t* run = item_new(it, RUN)
     cdef size_t i, used = 0
@@ -385,7 +355,7 @@ cdef item_t* run_new(dir_t* it, const FullListing* listing, size_t start, size_t
     return run
 
 
-cdef bint keep(const walk_t* walk, const dir_t* it, const FullListing* listing, Entry* entry) noexcept nogil:
+cdef bint keep(const walk_t* walk, const dir_t* it, const Listing* listing, Entry* entry) noexcept nogil:
     """Tell whether an entry belongs to the walk."""
     cdef const char* name = listing.raw + entry.at
     cdef size_t size
@@ -399,7 +369,7 @@ cdef bint keep(const walk_t* walk, const dir_t* it, const FullListing* listing, 
     return state_of(walk, it, name, entry.size, entry.kind == DIRECTORY) != 0
 
 
-cdef item_t* child(const walk_t* walk, dir_t* it, const FullListing* listing, const Entry* entry) noexcept nogil:
+cdef item_t* child(const walk_t* walk, dir_t* it, const Listing* listing, const Entry* entry) noexcept nogil:
     """Make the item of a directory in `it`. NULL: no memory."""
     cdef const char* name = listing.raw + entry.at
     cdef dir_t* made = dir_new(it, name, entry.size, it.rules, state_of(walk, it, name, entry.size, True))
@@ -421,8 +391,21 @@ cdef bint worth_entering(const walk_t* walk, const item_t* it) noexcept nogil:
     return glob_may_match_below(walk.glob, below, size) != 0
 
 
-cdef item_t* contents(walk_t* walk, dir_t* it, const FullListing* listing, bint* failed) noexcept nogil:
-    """Turn a directory's names into items, chained in path order: runs of files between directories."""
+cdef size_t sift(const walk_t* walk, const dir_t* it, const Listing* listing) noexcept nogil:
+    """Mark what does not belong to the walk with the kind 0; answer how many files are left."""
+    cdef size_t i, files = 0
+    cdef Entry* entry
+    for i in range(listing.count):
+        entry = &listing.entries[i]
+        if not keep(walk, it, listing, entry):
+            entry.kind = 0
+        elif entry.kind != DIRECTORY:
+            files += 1
+    return files
+
+
+cdef item_t* contents(walk_t* walk, dir_t* it, const Listing* listing, bint runs, bint* failed) noexcept nogil:
+    """Turn a sifted directory into items, chained in its order: directories, and with `runs` the files between them."""
     cdef item_t* head = NULL
     cdef item_t* tail = NULL
     cdef item_t* made
@@ -433,8 +416,7 @@ cdef item_t* contents(walk_t* walk, dir_t* it, const FullListing* listing, bint*
         last = i == listing.count
         if not last:
             entry = &listing.entries[i]
-            if not keep(walk, it, listing, entry):
-                entry.kind = 0
+            if entry.kind == 0 or (entry.kind != DIRECTORY and not runs):
                 continue
         if count and (last or entry.kind == DIRECTORY or count == walk.run):
             made = run_new(it, listing, start, i, count)
@@ -531,25 +513,27 @@ cdef void open_dir(walker_t* walker, dir_t* it) noexcept nogil:
 cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
     """Read a directory and put its contents in its place."""
     cdef walk_t* walk = walker.walk
-    cdef FullListing* listing = <FullListing*>&walker.listing
+    cdef Listing* listing = &walker.listing
     cdef item_t* head = NULL
-    cdef item_t* it
     cdef size_t files = 0
-    cdef bint failed = False
+    cdef bint runs = False, failed = False
     open_dir(walker, unread.dir)
     if walker.dir_fd >= 0:
-        if list_names(walker.dir_fd, &walker.listing):
+        if list_names(walker.dir_fd, walk.ordered, &walker.listing):
             failed = True
-        elif unread.dir.state == RULED and own_rules(unread.dir, walker.dir_fd, listing):
+        elif unread.dir.state == RULED and push_rules(
+            unread.dir, walker.dir_fd, listing.gitignore, listing.ignore
+        ):
             failed = True
         else:
-            head = contents(walk, unread.dir, listing, &failed)
+            files = sift(walk, unread.dir, listing)
+            runs = walk.ordered or files > walk.run
+            head = contents(walk, unread.dir, listing, runs, &failed)
+            if not runs:
+                walker.names = listing.entries
+                walker.names_end = listing.entries + listing.count
     if failed:
         walk_fail(walk)
-    it = head
-    while it != NULL:
-        files += it.count
-        it = it.chain
     publish(walker, unread, head, files <= walk.run)
 
 
@@ -638,12 +622,25 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
     cdef walk_t* walk = walker.walk
     cdef item_t* it
     cdef char* name
+    cdef const Entry* entry
     while not flag(&walk.stop):
         walker.steps += 1
         if walker.steps >= LOOKS:
             walker.steps = 0
             if ticks() >= walker.deadline:
                 return TURN
+        while walker.names != walker.names_end:
+            entry = walker.names
+            walker.names += 1
+            if entry.kind != FILE and entry.kind != LINK:
+                continue
+            out.item = NULL
+            out.dir = walker.dir
+            out.dir_fd = walker.dir_fd
+            out.kind = entry.kind
+            out.size = <uint8_t>entry.size
+            out.name = walker.listing.raw + entry.at
+            return FOUND
         it = walker.item
         if it == NULL:
             it = walker.chain
@@ -677,6 +674,7 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
         it.at += <uint8_t>name[1] + 3
         it.count -= 1
         out.item = it
+        out.dir = it.dir
         out.dir_fd = walker.dir_fd
         out.kind = <uint8_t>name[0]
         out.size = <uint8_t>name[1]
@@ -770,6 +768,7 @@ cdef class Walk:
             self.walk.glob = glob.p
         self.walk.run = run
         self.walk.leave_agents = leave_agents
+        self.walk.ordered = True
         self.walk.cwd_size = <uint32_t>PyBytes_GET_SIZE(cwd)
         self.walk.most_entries = <size_t>-1
         self.walk.most_weight = <size_t>-1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import tempfile
 
 import pytest
 import search_twin as twin
@@ -83,6 +84,15 @@ def test_many_files_in_one_folder(tmp_path: pathlib.Path) -> None:
     assert listed(tmp_path) == sorted([*names, "0500.d/x"])
     assert listed(tmp_path, glob=b"**/14*") == names[1400:]
     assert listed(tmp_path, glob=b"*.d/*") == ["0500.d/x"]
+
+
+@pytest.mark.parametrize("kind", ["disk", "tmpfs"])
+def test_a_folder_that_the_kernel_tells_in_several_calls(tmp_path: pathlib.Path, kind: str) -> None:
+    """Names of several times the buffer; the end is told in another way by each file system."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if kind == "tmpfs" else tmp_path) as root:
+        names = [f"{number:04}-{'long' * 40}" for number in range(2000)]
+        put(pathlib.Path(root), *names)
+        assert listed(pathlib.Path(root)) == names
 
 
 def test_a_single_file(tmp_path: pathlib.Path) -> None:

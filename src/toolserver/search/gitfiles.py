@@ -109,7 +109,7 @@ class _Files:
 def _read(read: Callable[[int], bytes], limit: int) -> bytes:
     pieces = []
     left = limit + 1
-    while left > 0 and (piece := read(min(left, 1 << 24))):
+    while left > 0 and (piece := read(min(left, 1 << 16))):
         pieces.append(piece)
         left -= len(piece)
     return b"".join(pieces)
