@@ -1,5 +1,8 @@
 """Reading a file from its descriptor: at once from the page cache, or whole without the GIL."""
 
+def in_memory(fd: int) -> bool:
+    """Whether a descriptor's file system is tmpfs or ramfs, which wait for no disk."""
+
 def read_cached(fd: int, size: int) -> bytes | None:
     """Answer the `size` bytes of a file if they are its whole and reading them waits for nothing.
 

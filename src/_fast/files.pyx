@@ -38,19 +38,28 @@ cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject** made, Py_ssize_t size) except -1
 
 
+cdef bint _in_memory(int fd) noexcept:
+    """Tell whether a descriptor's file system keeps all in memory."""
+    cdef statfs_t system
+    return fstatfs(fd, &system) == 0 and (system.f_type == TMPFS_MAGIC or system.f_type == RAMFS_MAGIC)
+
+
+def in_memory(int fd):
+    """See the stub."""
+    return _in_memory(fd)
+
+
 def read_cached(int fd, Py_ssize_t size):
     """See the stub."""
     cdef iovec into
-    cdef statfs_t system
     cdef Py_ssize_t got
     cdef PyObject* made = PyBytes_FromStringAndSize(NULL, size + 1)
     into.iov_base = PyBytes_AS_STRING(<object>made)
     into.iov_len = size + 1
     # Held through the call, which never waits: handing the GIL over would take longer than copying from the cache.
     got = preadv2(fd, &into, 1, 0, RWF_NOWAIT)
-    if got < 0 and errno == EOPNOTSUPP and fstatfs(fd, &system) == 0:
-        if system.f_type == TMPFS_MAGIC or system.f_type == RAMFS_MAGIC:
-            got = pread(fd, into.iov_base, size + 1, 0)
+    if got < 0 and errno == EOPNOTSUPP and _in_memory(fd):
+        got = pread(fd, into.iov_base, size + 1, 0)
     if got != size:
         got = -1
     return finished(made, got) if got >= 0 else dropped(made)

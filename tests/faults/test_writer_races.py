@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,18 @@ from toolserver.workspace.batch import Batch
 from toolserver.workspace.root import Workspace
 from toolserver.workspace.temps import TEMP
 from toolserver.workspace.writer import Writer
+
+
+@pytest.fixture(params=["disk", "memory"])
+def home(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A root on a disk, where changes are made in threads, and one on tmpfs, where small ones need none."""
+    with tempfile.TemporaryDirectory(dir=tmp_path if request.param == "disk" else "/dev/shm") as made:
+        yield pathlib.Path(made).resolve()
+
+
+@pytest.fixture
+def server(serve, home):
+    return serve(root=home)
 
 
 def temps_in(root: pathlib.Path) -> list[str]:
@@ -57,9 +70,9 @@ def test_same_files_in_any_order(server):
     assert {(server.root / name).read_text() for name in "abc"} == {"0" + "x" * 60 + "\n"}
 
 
-def test_two_servers_on_one_root(serve):
+def test_two_servers_on_one_root(serve, home):
     """§4 of the edits of two servers, on one file and on two at once, none is lost."""
-    one = serve()
+    one = serve(root=home)
     two = serve(root=one.root)
     for name in "fg":
         one.put(name, "".join(f"<{at}>: no\n" for at in range(80)))
@@ -77,9 +90,9 @@ def test_two_servers_on_one_root(serve):
     assert not temps_in(one.root)
 
 
-def test_two_servers_make_the_same_file(serve):
+def test_two_servers_make_the_same_file(serve, home):
     """§4 one of two servers that make a file makes it, the other replaces it; parents made by both are there."""
-    one = serve()
+    one = serve(root=home)
     two = serve(root=one.root)
     with ThreadPoolExecutor(4) as pool:
         for at in range(10):
@@ -88,11 +101,11 @@ def test_two_servers_make_the_same_file(serve):
     assert not temps_in(one.root)
 
 
-def test_killed_server_at_any_moment(serve):
+def test_killed_server_at_any_moment(serve, home):
     """§4 a server killed while it edits two files: each is its old or its new self, no temp outlives the next start."""
-    one = serve()
+    one = serve(root=home)
     for name in ("f", "d/g"):
-        one.put(name, "0" * 200_000)
+        one.put(name, "0" * 60_000)
     for turn in range(6):
         stop = threading.Event()
 
@@ -107,7 +120,7 @@ def test_killed_server_at_any_moment(serve):
                 at = at + 1 if status == 200 else 0 if at else at
 
         for name in ("f", "d/g"):
-            (one.root / name).write_text("0" * 200_000)
+            (one.root / name).write_text("0" * 60_000)
         client = threading.Thread(target=edit)
         client.start()
         stop.wait(0.02 + turn * 0.017)
@@ -117,7 +130,7 @@ def test_killed_server_at_any_moment(serve):
         one.restart()
         for name in ("f", "d/g"):
             text = (one.root / name).read_text()
-            assert text == text[:1] * 200_000
+            assert text == text[:1] * 60_000
         assert not temps_in(one.root)
 
 

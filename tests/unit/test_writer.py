@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import pathlib
 import stat
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 from toolserver.errors import BadArgument, OutsideTree, ToolError
 from toolserver.workspace import writer as writers
-from toolserver.workspace.batch import Batch, File
+from toolserver.workspace.batch import BRIEF_LIMIT, Batch, File
 from toolserver.workspace.kd import open_kd
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
@@ -362,8 +365,6 @@ def test_cancelled_call_finishes(desk):
     desk.put("f", "0")
 
     async def run() -> None:
-        import threading
-
         entered, go = asyncio.Event(), threading.Event()
         loop = asyncio.get_running_loop()
 
@@ -387,6 +388,43 @@ def test_cancelled_call_finishes(desk):
                 await first
 
     asyncio.run(run())
+
+
+def test_brief_changes_stay_on_the_loop_where_nothing_waits(tmp_path):
+    """In memory a small change runs on the loop; a large file, a disk, or a held lock sends it to a thread."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        asyncio.run(_brief(Desk(pathlib.Path(memory).resolve()), Desk(tmp_path)))
+
+
+async def _brief(memory: Desk, disk: Desk) -> None:
+    async def put(desk: Desk, content: bytes, name: str = "f") -> bool:
+        """Make a change, and answer whether it ran on the loop's thread to its end."""
+        seen = []
+
+        def work(batch: Batch) -> None:
+            batch.look(tree.place(name)).put(content)
+            seen.append(threading.current_thread() is threading.main_thread())
+
+        with desk.workspace.tree("main") as tree:
+            await desk.writer.change(tree, [tree.place(name)], work, brief=True)
+        assert (desk.root / name).read_bytes() == content
+        return seen[-1]
+
+    assert await put(memory, b"x")
+    assert await put(memory, b"x" * BRIEF_LIMIT)
+    assert not await put(memory, b"x" * (BRIEF_LIMIT + 1))
+    assert await put(memory, b"x", "d/g")
+    assert not await put(disk, b"x")
+    held = os.open(memory.root, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    waiting = asyncio.create_task(put(memory, b"y"))
+    for _ in range(20):  # the loop goes on meanwhile
+        await asyncio.sleep(0.005)
+        assert not waiting.done()
+    os.close(held)
+    assert not await waiting
+    for desk in (memory, disk):
+        desk.writer.close()
 
 
 # ------------------------------------------------------------------------------------------------- records of temps

@@ -15,6 +15,8 @@ from toolserver.workspace.paths import Place
 from toolserver.workspace.replacing import NoReplacement, TooLarge, replaced
 
 FILES = 50
+BRIEF = 8
+"""Up to so many edits are made on the event loop where no disk has to be waited for."""
 
 
 class Edit(Entry, kw_only=True, frozen=True):
@@ -73,7 +75,8 @@ async def run(call: Call, args: EditArguments) -> Answer:
             if count > 1 and file.content() == file.original():
                 raise ToolError(f"{file.place.given}: the edits leave the file as it was")
 
-    await call.services.writer.change(call.tree, [place for _, place, _ in jobs], work)
+    brief = sum(len(steps) for *_, steps in jobs) <= BRIEF
+    await call.services.writer.change(call.tree, [place for _, place, _ in jobs], work, brief=brief)
     if args.files is None:
         (_, place, steps), *_ = jobs
         return {**place.shown(), "applied": len(steps)}

@@ -44,7 +44,9 @@ async def run(call: Call, args: PatchArguments) -> Answer:
     else:
         diff = await asyncio.to_thread(diffs.read, text)
     places = patching.places(call.tree, cwd, diff)
-    outcome = await call.services.writer.change(call.tree, places, lambda batch: patching.stage(batch, cwd, diff))
+    outcome = await call.services.writer.change(
+        call.tree, places, lambda batch: patching.stage(batch, cwd, diff), brief=len(text) <= INLINE
+    )
     answer: Answer = {"cwd": shown(cwd)["path"], "files": [shown(path)["path"] for path in outcome.files]}
     if outcome.notes:
         answer["notes"] = outcome.notes

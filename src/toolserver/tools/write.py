@@ -39,7 +39,7 @@ async def run(call: Call, args: WriteArguments) -> Answer:
         file.put(content)
         return not file.on_disk
 
-    created = await call.services.writer.change(call.tree, [place], work)
+    created = await call.services.writer.change(call.tree, [place], work, brief=True)
     return {**place.shown(), "bytes": len(content), "created": created}
 
 

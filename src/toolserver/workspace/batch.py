@@ -11,11 +11,14 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from toolserver._fast.files import in_memory
 from toolserver.errors import ToolError
 from toolserver.workspace.paths import Place, Tree, failure, kind
 
 FILE_LIMIT = 10 * 1024 * 1024
 """Bytes of one file that is read for a change or written (specification, section 13)."""
+BRIEF_LIMIT = 64 * 1024
+"""Bytes of one file, before and after, up to which a change counts as brief."""
 NEW_MODE = 0o644
 PINNED = 128
 """How many files that were read stay open, so that their inode numbers cannot pass to other files meanwhile."""
@@ -26,6 +29,10 @@ Content = bytes | Sequence[bytes | memoryview]
 
 class Conflict(Exception):
     """Something changed between looking and writing; the call starts over."""
+
+
+class NotBrief(Exception):
+    """A brief batch has come upon a large file or a disk; the call starts over in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +171,7 @@ class File:
             if not self.on_disk:
                 raise Conflict(self.place.given)
             self.check_size(self.status.st_size)
+            self._batch.check_brief(self.status.st_size)
             self.was_read = True
             pieces = []
             size = 0
@@ -189,7 +197,9 @@ class File:
         mode and owner on disk the new one takes over, as a rename's target does. Where a directory stands, it must have
         become empty by the removals of this batch. Raises ToolError for a special file and for more than the limit.
         """
-        self.check_size(len(content) if isinstance(content, bytes) else sum(map(len, content)))
+        size = len(content) if isinstance(content, bytes) else sum(map(len, content))
+        self.check_size(size)
+        self._batch.check_brief(size)
         if not self.name or (self.status is not None and not self.on_disk and not self.is_directory):
             raise self.not_a_file()
         self.staged = content
@@ -213,9 +223,11 @@ class File:
 class Batch:
     """The files that one call looks at and changes. Used from one thread; see `Writer.change`."""
 
-    def __init__(self, tree: Tree, limit: int = FILE_LIMIT) -> None:
+    def __init__(self, tree: Tree, limit: int = FILE_LIMIT, *, brief: bool = False) -> None:
+        """`brief`: raise NotBrief where a file has more than BRIEF_LIMIT bytes or does not lie in memory."""
         self.tree = tree
         self.limit = limit
+        self.brief = brief
         self.files: dict[bytes, File] = {}
         """By link-free path, in the order of the first look."""
         self.keep: set[bytes] = {b""}
@@ -300,9 +312,17 @@ class Batch:
         found = self.folders.get(path)
         if found is None:
             fd = self.open_folder(path)
+            if self.brief and not in_memory(fd):
+                os.close(fd)
+                raise NotBrief
             status = os.fstat(fd)
             found = self.folders[path] = Folder(path, fd, (status.st_dev, status.st_ino))
         return found
+
+    def check_brief(self, size: int) -> None:
+        """Raise NotBrief where a brief batch comes upon a file of so many bytes."""
+        if self.brief and size > BRIEF_LIMIT:
+            raise NotBrief
 
     def open_folder(self, path: bytes) -> int:
         """Open a directory anew; one that may not be read is opened all the same, but cannot be locked."""

@@ -68,9 +68,12 @@ class DirectoryLocks:
         self._table: _Table[tuple[int, int], threading.Lock] = _Table(threading.Lock)
 
     @contextlib.contextmanager
-    def hold(self, folders: dict[tuple[int, int], int]) -> Iterator[None]:
-        """Hold the locks of directories, given as `(device, inode) → descriptor`. Raises Busy, after PATIENCE_S."""
-        end = time.monotonic() + PATIENCE_S
+    def hold(self, folders: dict[tuple[int, int], int], patience: float | None = None) -> Iterator[None]:
+        """Hold the locks of directories, given as `(device, inode) → descriptor`.
+
+        Raises Busy after `patience` seconds (None: PATIENCE_S); with 0 at once, then nothing here waits.
+        """
+        end = time.monotonic() + (PATIENCE_S if patience is None else patience)
         with contextlib.ExitStack() as stack:
             for key in sorted(folders):
                 lock = self._table.borrow(key)
@@ -99,7 +102,7 @@ def _flock(fd: int, end: float) -> bool:
                 return False
             if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
                 raise
-        if time.monotonic() > end:
+        if time.monotonic() >= end:
             raise Busy
         time.sleep(pause)
         pause = min(pause * 2, 0.02)

@@ -175,6 +175,11 @@ class Tree:
         Raises OutsideTree when it ends outside, OSError ELOOP for a loop. Only `open_real` may use the answer: what
         stands there can be swapped meanwhile, which `open_real` notices.
         """
+        try:
+            os.close(open_beneath(self.fd, place.path, os.O_PATH, resolve=NO_SYMLINKS))
+            return place.path
+        except OSError:
+            pass  # a link is on the way, or something is missing
         whole = os.path.join(self.root, place.path)
         try:
             found = os.path.realpath(whole, strict=True)
