@@ -10,11 +10,12 @@ from typing import Any
 Action = Callable[[], object]
 
 
-def clocked(action: Action) -> float:
-    """Answer the seconds that one run takes."""
+def clocked(action: Action, times: int = 1) -> float:
+    """Answer the seconds that one run takes, of so many in a row."""
     start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+    for _ in range(times):
+        action()
+    return (time.perf_counter() - start) / times
 
 
 def side_by_side(
@@ -28,11 +29,13 @@ def side_by_side(
     before: Action | None = None,
     after: Action | None = None,
     facts: dict[str, object] | None = None,
+    in_a_row: int = 1,
 ) -> None:
     """Run `subject` under pytest-benchmark, each anchor once before each of its rounds.
 
     `bound` is the most that subject / fastest of `against` (by median; default all anchors) may be; `make bench-check`
-    judges it. `before` and `after` run around each round, untimed. `facts` go into the report as they are.
+    judges it. `before` and `after` run around each round, untimed. `facts` go into the report as they are. A round is
+    `in_a_row` runs of each one: with 1 all of them find the caches as another program left them.
     """
     samples: dict[str, list[float]] = {name: [] for name in anchors}
     for action in anchors.values():  # warm-up
@@ -40,15 +43,20 @@ def side_by_side(
 
     def setup() -> None:
         for name, action in anchors.items():
-            samples[name].append(clocked(action))
+            samples[name].append(clocked(action, in_a_row))
         if before:
             before()
 
     teardown = {"teardown": after} if after else {}
-    benchmark.pedantic(subject, setup=setup, rounds=rounds, warmup_rounds=1, iterations=1, **teardown)
+
+    def run() -> None:
+        for _ in range(in_a_row):  # pedantic's own iterations go without a setup only
+            subject()
+
+    benchmark.pedantic(run, setup=setup, rounds=rounds, warmup_rounds=1, iterations=1, **teardown)
     for name in samples:
         samples[name] = samples[name][-rounds:]
-    own = list(benchmark.stats.stats.data)
+    own = [seconds / in_a_row for seconds in benchmark.stats.stats.data]
     record(benchmark, own, samples, bound=bound, against=against, facts=facts)
 
 

@@ -171,19 +171,19 @@ def one_of_two(root: pathlib.Path, name: str, made: Callable[[pathlib.Path], Non
         new = root / f"new-{name}"
         made(new)
         old = root / name
-        if old.is_dir() and not old.is_symlink():
-            aside = root / "aside"
-            old.rename(aside)
-            new.rename(old)
-            shutil.rmtree(aside)
-        elif new.is_dir() and not new.is_symlink():
-            old.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # written in between
+        aside = root / "aside"
+        placed = False
+        while not placed:
+            with contextlib.suppress(OSError):  # nothing is there, or it was written again in between
+                if (old.is_dir() and not old.is_symlink()) or new.is_dir():
+                    old.rename(aside)
+            with contextlib.suppress(OSError):
                 new.rename(old)
-                return
-            shutil.rmtree(new)
-        else:
-            new.replace(old)
+                placed = True
+            if aside.is_symlink() or aside.is_file():
+                aside.unlink()
+            else:
+                shutil.rmtree(aside, ignore_errors=True)
 
     return step
 

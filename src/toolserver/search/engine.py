@@ -81,9 +81,7 @@ class Results:
 
 def directory(tree: Tree, cwd: str | None) -> Place:
     """Answer the directory that a call names; a ToolError where it is none."""
-    fd, path = tree.directory(cwd)
-    os.close(fd)
-    return Place(path)
+    return Place(tree.directory_path(cwd))
 
 
 def directory_or_file(tree: Tree, cwd: str | None) -> Place:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Annotated
 
 from msgspec import Meta
@@ -37,8 +36,7 @@ async def run(call: Call, args: PatchArguments) -> Answer:
         text = args.diff.encode()
     except UnicodeEncodeError:
         raise BadArgument("diff: expected a string without lone surrogates") from None
-    fd, cwd = call.tree.directory(args.cwd)
-    os.close(fd)
+    cwd = call.tree.directory_path(args.cwd)
     if len(text) <= INLINE:
         diff = diffs.read(text)
     else:

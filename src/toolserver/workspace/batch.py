@@ -175,9 +175,11 @@ class File:
             self.was_read = True
             pieces = []
             size = 0
-            while piece := os.read(fd, max(self.status.st_size + 1 - size, 64 * 1024)):
-                pieces.append(piece)
-                size += len(piece)
+            asked = got = max(self.status.st_size + 1, 64 * 1024)
+            while got == asked:  # less is the end
+                pieces.append(os.read(fd, asked))
+                got = len(pieces[-1])
+                size += got
                 self.check_size(size)
             if self._batch.pin(fd):
                 fd = -1

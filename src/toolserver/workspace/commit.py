@@ -193,6 +193,8 @@ class Commit:
     def _verify(self) -> None:
         batch = self._batch
         for folder in batch.folders.values():
+            if not folder.path:
+                continue  # the root itself: every path is opened beneath its descriptor
             try:
                 fd = batch.open_folder(folder.path)
             except OSError as error:
@@ -242,6 +244,8 @@ class Commit:
                 replace(temp.fd, at, name, target)
             else:
                 os.rename(name, target, src_dir_fd=at, dst_dir_fd=at)
+            _, path = self._hidden.pop(name)
+            self._record.drop(path)
             return
         if temp.name is None:
             link(temp.fd, at, name)

@@ -49,12 +49,19 @@ class PathLocks:
 
     @contextlib.asynccontextmanager
     async def hold(self, paths: Iterable[bytes]) -> AsyncIterator[None]:
-        async with contextlib.AsyncExitStack() as stack:
-            for path in sorted(set(paths)):
-                lock = self._table.borrow(path)
-                stack.callback(self._table.give_back, path)
-                await stack.enter_async_context(lock)
+        held: list[asyncio.Lock] = []
+        wanted = sorted(set(paths))
+        locks = [self._table.borrow(path) for path in wanted]
+        try:
+            for lock in locks:
+                await lock.acquire()
+                held.append(lock)
             yield
+        finally:
+            for lock in reversed(held):
+                lock.release()
+            for path in wanted:
+                self._table.give_back(path)
 
 
 class Busy(Exception):
@@ -74,16 +81,25 @@ class DirectoryLocks:
         Raises Busy after `patience` seconds (None: PATIENCE_S); with 0 at once, then nothing here waits.
         """
         end = time.monotonic() + (PATIENCE_S if patience is None else patience)
-        with contextlib.ExitStack() as stack:
-            for key in sorted(folders):
-                lock = self._table.borrow(key)
-                stack.callback(self._table.give_back, key)
+        wanted = sorted(folders)
+        locks = [self._table.borrow(key) for key in wanted]
+        held: list[threading.Lock] = []
+        shared: list[int] = []
+        try:
+            for key, lock in zip(wanted, locks, strict=True):
                 if not lock.acquire(timeout=max(end - time.monotonic(), 0.0)):
                     raise Busy
-                stack.callback(lock.release)
+                held.append(lock)
                 if _flock(folders[key], end):
-                    stack.callback(fcntl.flock, folders[key], fcntl.LOCK_UN)
+                    shared.append(folders[key])
             yield
+        finally:
+            for fd in reversed(shared):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            for lock in reversed(held):
+                lock.release()
+            for key in wanted:
+                self._table.give_back(key)
 
 
 def _flock(fd: int, end: float) -> bool:

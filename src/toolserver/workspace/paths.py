@@ -220,6 +220,14 @@ class Tree:
             os.close(fd)
             raise
 
+    def directory_path(self, given: str | bytes | None, field: str = "cwd") -> bytes:
+        """Answer the link-free root-relative path of the `cwd` of a call (None: the root), which is a directory."""
+        if given is None:
+            return b""
+        fd, path = self.directory(given, field)
+        os.close(fd)
+        return path
+
     def path_of(self, fd: int, place: Place) -> bytes:
         """Answer where an open descriptor lies below the root, as the kernel names it."""
         found = os.readlink(b"/proc/self/fd/%d" % fd)
