@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from mounts import mount, mounted
 
 from toolserver.errors import ToolError
 from toolserver.workspace import commit
@@ -19,23 +20,6 @@ from toolserver.workspace.temps import TEMP
 from toolserver.workspace.writer import Writer
 
 BIG = b"b" * 3_000_000
-
-
-def mounted(*args: str) -> None:
-    """Mount, or skip the test where that is not allowed."""
-    made = subprocess.run(["mount", *args], capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"mount is refused here: {made.stderr.strip()}")
-
-
-@contextlib.contextmanager
-def mount(where: pathlib.Path, *args: str) -> Iterator[None]:
-    where.mkdir(exist_ok=True)
-    mounted(*args, str(where))
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", where], check=True)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import random
 import select
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -213,6 +214,32 @@ def test_overflow(start: Start, tmp_path: pathlib.Path) -> None:
     told = everything(one)
     assert replay(before, told) == on_disk(tmp_path)
     assert (b"d/old7", "modify") in told
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600, 0], ids=["put back", "put forward", "left alone"])
+def test_a_clock_that_is_set(start: Start, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    """What changed since the last look is found by its time also when the clock was set in between."""
+
+    class Clock:
+        ahead_ns = ahead * 10**9
+        monotonic_ns = staticmethod(time.monotonic_ns)
+
+        @classmethod
+        def time_ns(cls) -> int:
+            return time.time_ns() + cls.ahead_ns
+
+    monkeypatch.setattr(observer, "time", Clock)
+    for name in ("changed", "left"):
+        (tmp_path / name).write_text("old")
+    time.sleep(2 * observer.CLOCK_STEP_NS / 1e9)
+    one = start()
+    assert everything(one) == []
+    Clock.ahead_ns = 0
+    (tmp_path / "changed").write_text("new")
+    told = one.rescan()
+    assert (b"changed", "modify") in told
+    # what was changed in the time that was skipped cannot be told from what was changed after it
+    assert ((b"left", "modify") in told) == (ahead < 0)
 
 
 def test_limit(start: Start, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

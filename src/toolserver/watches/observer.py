@@ -38,6 +38,24 @@ Change = tuple[bytes, str]
 """A root-relative path, and create, modify or remove."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A moment on the clock that files are stamped by, and on one that is never set."""
+
+    wall_ns: int
+    steady_ns: int
+
+    @classmethod
+    def now(cls) -> _Moment:
+        return cls(time.time_ns(), time.monotonic_ns())
+
+    def earliest_ns(self) -> int:
+        """Answer the earliest stamp of what was done since: the clock may have been put back meanwhile."""
+        passed = time.monotonic_ns() - self.steady_ns
+        return min(self.wall_ns, time.time_ns() - passed)
+
+
+
 class WatchLimit(Exception):
     """The kernel allows no further watches: `fs.inotify.max_user_watches` (or `max_user_instances`) is used up."""
 
@@ -67,7 +85,7 @@ class Observer:
         self._interest = interest
         self._nodes: dict[int, Node] = {}
         self._top: Node | None = None
-        self._drained_ns = 0
+        self._drained = _Moment(0, 0)
         self._full = False
         self._kept_back: list[Change] = []
         try:
@@ -91,7 +109,7 @@ class Observer:
 
     def start(self) -> None:
         """Begin to observe. What changes after this returns is told. Raises WatchLimit and OSError."""
-        self._drained_ns = time.time_ns()
+        self._drained = _Moment.now()
         self._top = self._enter(b"", self._interest.top, self._interest.base)
         if self._top is None:
             raise FileNotFoundError(errno.ENOENT, "the working directory is gone")
@@ -105,10 +123,10 @@ class Observer:
         """
         out: list[Change] = []
         while len(out) < AT_ONCE:
-            before = time.time_ns()
+            before = _Moment.now()
             events = self._inotify.read()
             if not events:
-                self._drained_ns = before
+                self._drained = before
                 break
             for wd, mask, name in events:
                 self._take(wd, mask, name, out)
@@ -330,7 +348,7 @@ class Observer:
 
     def _compare(self, out: list[Change]) -> None:
         """Look at everything again: names are compared, a file changed since the queue was last empty is modified."""
-        since, self._drained_ns = self._drained_ns - CLOCK_STEP_NS, time.time_ns()
+        since, self._drained = self._drained.earliest_ns() - CLOCK_STEP_NS, _Moment.now()
         todo = [self._top] if self._top else []
         while todo:
             node = todo.pop()
