@@ -55,7 +55,6 @@ class _Moment:
         return min(self.wall_ns, time.time_ns() - passed)
 
 
-
 class WatchLimit(Exception):
     """The kernel allows no further watches: `fs.inotify.max_user_watches` (or `max_user_instances`) is used up."""
 
