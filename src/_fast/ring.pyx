@@ -11,6 +11,9 @@ import os
 cdef extern from "unistd.h" nogil:
     ssize_t read(int fd, void* data, size_t size)
 
+cdef extern from "ticks.h" nogil:
+    int64_t ticks() noexcept
+
 cdef extern from "string.h" nogil:
     void* memrchr(const void* data, int byte, size_t size)
 
@@ -19,6 +22,38 @@ cdef extern from "string.h" nogil:
 cdef enum:
     SLACK = 1 << 18
     FIRST_SIZE = 1 << 16
+    # Reads between two looks at the clock, and those in a row that find nothing before a writer is no longer followed.
+    LOOKS = 4
+    MISSES = 4
+
+
+cdef Py_ssize_t fill(int fd, char* to, Py_ssize_t room, int64_t end, int* error) noexcept nogil:
+    """Read once, or where `end` is not 0 as long as more comes, until then; answer how many bytes came.
+
+    `error` is why it stopped: an errno, 0 at the end, -1 where more may be there.
+    """
+    cdef Py_ssize_t used = 0
+    cdef ssize_t got
+    cdef int misses = 0, looks = 0
+    while True:
+        got = read(fd, to + used, room - used)
+        if got == 0:
+            error[0] = 0
+            return used
+        if got > 0:
+            used += got
+            misses = 0
+            looks += 1
+            if end == 0 or used == room or (looks % LOOKS == 0 and ticks() >= end):
+                error[0] = -1
+                return used
+            continue
+        if errno == EINTR:
+            continue
+        misses += 1
+        if end == 0 or errno != EAGAIN or misses == MISSES:
+            error[0] = errno
+            return used
 
 
 cdef class Ring:
@@ -73,29 +108,27 @@ cdef class Ring:
         finally:
             self.busy = False
 
-    def read_from(self, int fd, Py_ssize_t most=SLACK):
+    def read_from(self, int fd, Py_ssize_t most=SLACK, int64_t follow_ns=0):
         """See the stub."""
-        cdef Py_ssize_t room, place
-        cdef ssize_t got
-        cdef int error = 0
+        cdef Py_ssize_t room, place, got, done = 0
+        cdef int64_t end = ticks() + follow_ns if follow_ns > 0 else 0
+        cdef int error = -1
         if most < 1:
             raise ValueError("a read takes at least one byte")
         self._claim()
         try:
-            room = self._room(most, &place)
-            with nogil:
-                while True:
-                    got = read(fd, self.data + place, room)
-                    if got >= 0:
-                        break
-                    error = errno
-                    if error != EINTR:
-                        break
-            if got >= 0:
+            while error == -1:
+                room = self._room(most - done, &place)
+                with nogil:
+                    got = fill(fd, self.data + place, room, end, &error)
                 self._advance(got)
-                return got
+                done += got
+                if done == most or end == 0 or ticks() >= end:
+                    break
         finally:
             self.busy = False
+        if done or error == 0:
+            return done
         if error == EAGAIN:
             return -1
         if error == EIO:  # a terminal whose last user has gone

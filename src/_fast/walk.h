@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <climits>
-#include <ctime>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,6 +19,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "ticks.h"
 
 #ifndef SYS_openat2
 #define SYS_openat2 437
@@ -38,13 +39,6 @@ inline void raise_flag(int *at) noexcept { __atomic_store_n(at, 1, __ATOMIC_RELA
 inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
-
-/* Nanoseconds of a clock that only goes forward. */
-inline int64_t ticks() noexcept {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
-}
 
 inline int open_beneath(int root, const char *path, int flags, uint64_t resolve) noexcept {
     open_how how;

@@ -20,6 +20,9 @@ cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_cond_t:
         pass
 
+cdef extern from "ticks.h" nogil:
+    int64_t ticks() noexcept
+
 cdef extern from "walk.h" namespace "walk" nogil:
     const uint8_t FILE
     const uint8_t DIRECTORY
@@ -42,7 +45,6 @@ cdef extern from "walk.h" namespace "walk" nogil:
     # Whether a flag is up, and putting it up, between threads.
     int flag(const int* at) noexcept
     void raise_flag(int* at) noexcept
-    int64_t ticks() noexcept
     bint age(int directory, const char* name, uint8_t kind, Moment* mtime) noexcept
     int reopen(int path_fd) noexcept
 

@@ -65,6 +65,18 @@ def extra(now: dict[int, str], before: dict[int, str]) -> list[str]:
     return sorted((Counter(now.values()) - Counter(before.values())).elements())
 
 
+def holders(names: list[str]) -> list[str]:
+    """Return the command lines of the processes that have such descriptors open, for the message of a failure."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            open_here = [fd.name for fd in (process / "fd").iterdir() if os.readlink(fd) in names]
+            if open_here:
+                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.append(f"{process.name} {open_here}: {line[:200]}")
+    return found
+
+
 @contextlib.contextmanager
 def nothing_left(server: Server) -> Iterator[None]:
     """Check that a server ends up with the descriptors it had and without a child."""
@@ -78,4 +90,4 @@ def nothing_left(server: Server) -> Iterator[None]:
     end = time.monotonic() + 20
     while (left := extra(descriptors(server), before)) and time.monotonic() < end:
         time.sleep(0.05)
-    assert not left, left
+    assert not left, (left, holders(left))

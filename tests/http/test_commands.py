@@ -244,10 +244,12 @@ def test_background_children_live_on(ws: Server) -> None:
 def test_a_timeout_does_not_wait_for_others(ws: Server) -> None:
     """A grandchild in a session of its own keeps the pipe open; the answer comes all the same."""
     began = time.monotonic()
-    answer = run(ws, "setsid sh -c 'while [ ! -e go ]; do sleep 0.05; done' & echo a; sleep 60", timeout_ms=500)
+    outsider = "while [ ! -e go ]; do sleep 0.05; done; touch gone"
+    answer = run(ws, f"setsid sh -c '{outsider}' & echo a; sleep 60", timeout_ms=500)
     assert (answer["stdout"], answer["exit_code"], answer["timed_out"]) == ("a\n", -1, True)
     assert time.monotonic() - began < 20
     ws.put("go")
+    eventually(lambda: (ws.root / "gone").exists())  # before the next test takes `go` away
 
 
 def test_term_gives_the_whole_group_its_time(ws: Server) -> None:

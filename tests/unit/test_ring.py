@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import random
 import threading
 from collections.abc import Iterator
 
@@ -86,6 +87,50 @@ def test_reading_from_a_pipe(pipe: tuple[int, int]) -> None:
     assert ring.read_from(read, 2) == 2
     assert ring.read_from(read) == 3
     assert ring.slice(0, 9) == b"hello"
+
+
+def test_following_a_writer() -> None:
+    """As long as more comes: over the place where the memory wraps, up to the bytes, the time, or the end."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    data = random.Random(1).randbytes(3_000_000)
+
+    def writer() -> None:
+        for at in range(0, len(data), 4096):
+            os.write(write, data[at : at + 4096])
+        os.close(write)
+
+    thread = threading.Thread(target=writer)
+    thread.start()
+    ring = Ring(4 << 20)
+    sizes = []
+    while (got := ring.read_from(read, 700_000, 50_000_000)) != 0:
+        if got > 0:
+            sizes.append(got)
+    thread.join()
+    os.close(read)
+    assert ring.slice(0, len(data)) == data
+    assert max(sizes) <= 700_000
+    assert max(sizes) > 65_536  # more than the pipe holds at once
+    assert sum(sizes) == len(data)
+
+
+@pytest.mark.parametrize("limit", [1000, 100_000, 1_000_000])
+def test_following_into_a_ring_that_drops(limit: int) -> None:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    thread = threading.Thread(target=lambda: (os.writev(write, [b"x" * 9] * 99), os.write(write, b"y" * 3_000_000)))
+    thread.start()
+    ring = Ring(limit)
+    while ring.total < 891 + 3_000_000:
+        ring.read_from(read, 1 << 21, 1_000_000)
+    thread.join()
+    os.write(write, b"end")
+    assert ring.read_from(read, 1 << 21, 1_000_000) == 3
+    for fd in (read, write):
+        os.close(fd)
+    assert (ring.start, ring.total) == (3_000_894 - limit, 3_000_894)
+    assert ring.slice(0, 1 << 30) == b"y" * (limit - 3) + b"end"
 
 
 def test_the_end_of_a_pipe() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import struct
@@ -18,12 +17,16 @@ KEPT = 4 * 1024 * 1024
 """Bytes of each stream that are kept, the newest ones."""
 CHUNK = 64 * 1024
 """Bytes of one read while many pipes are busy; a pipe's usual size."""
-PIPE = 256 * 1024
-"""Bytes that the pipe of a command that prints much is made to hold, and of one read while few are busy."""
+AT_ONCE = 256 * 1024
+"""Bytes of one read where nobody else waits."""
 FULL = CHUNK // 2
-"""Bytes in one read that show a busy pipe: a full one holds less than its size when its pages are not filled."""
+"""Bytes in one turn that show a busy pipe: a full one holds less than its size when its pages are not filled."""
 FEW = 3
 """Busy pipes that the event loop is left to look at by itself; when there are more, they take turns."""
+FOLLOW_NS = 200_000
+"""How long a busy pipe is followed in a turn, while few are: its writer need not wait, and its pages stay cached."""
+FOLLOWED = 2 * 1024 * 1024
+"""Bytes of one such turn, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,18 @@ class Output:
         self.framed = 0
         """The offset up to which frames for streams have been cut."""
 
-    def reading(self) -> Callable[[int, int], int]:
-        """Answer what reads once from a descriptor, at most so many bytes, as `Ring.read_from` does."""
+    def reading(self) -> Callable[[int, int, int], int]:
+        """Answer what reads from a descriptor as `Ring.read_from` does."""
         return self.ring.read_from if self._head_lines is None else self._read_from
 
-    def _read_from(self, fd: int, most: int) -> int:
+    def _read_from(self, fd: int, most: int, follow_ns: int) -> int:
         if self._head_lines is not None:
             if self.ring.total < KEPT:  # up to there nothing has been dropped
                 most = min(most, KEPT - self.ring.total)
             else:
                 self.head = self.ring.slice(0, self.ring.after_lines(self._head_lines))
                 self._head_lines = None
-        return self.ring.read_from(fd, most)
+        return self.ring.read_from(fd, most, follow_ns)
 
     def piece(self, since: int, *, whole: bool) -> Piece:
         """Answer what is held from an offset on; unless `whole`, never the beginning of an unfinished character."""
@@ -108,8 +111,11 @@ class Pump:
             self._loop.add_reader(self._fd, self._ready)
 
     def _ready(self) -> None:
-        # one read a turn: a second one would mostly find what little was written meanwhile, and wake the writer for it
-        if self._step(PIPE if self._crowd.busy <= FEW else CHUNK) >= FULL and self._crowd.busy > FEW:
+        if self._crowd.busy <= FEW:
+            got = self._step(FOLLOWED, FOLLOW_NS) if self._busy else self._step(AT_ONCE)
+        else:
+            got = self._step(CHUNK)
+        if got >= FULL and self._crowd.busy > FEW:
             self._loop.remove_reader(self._fd)
             self._crowd.join(self._serve)
 
@@ -124,9 +130,9 @@ class Pump:
             self._loop.add_reader(self._fd, self._ready)
         return False
 
-    def _step(self, most: int) -> int:
+    def _step(self, most: int, follow_ns: int = 0) -> int:
         """Take what is there, at most so much; answer its size, 0 at the end, -1 when there is nothing now."""
-        got = self._read(self._fd, most)
+        got = self._read(self._fd, most, follow_ns)
         if got > 0:
             if self._watched:
                 self._changed(self._output)
@@ -141,16 +147,12 @@ class Pump:
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy
         self._crowd.busy += 1 if busy else -1
-        if busy and self._crowd.busy <= FEW:
-            # EPERM: too much is in this user's pipes already; EBADF: a terminal, which cannot be widened
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE)
 
     def drain(self) -> None:
         """Take all that is in the pipe at this moment; its end too, if that is there."""
         left: int | None = None
         while self._fd >= 0 and (left is None or left >= 0):
-            got = self._read(self._fd, PIPE)
+            got = self._read(self._fd, AT_ONCE, 0)
             if got < 0:
                 return
             if got == 0:
@@ -192,10 +194,10 @@ def _nothing(_: object = None) -> None:
 _NOWHERE = Output(None)
 
 
-_scratch = bytearray(PIPE)
+_scratch = bytearray(AT_ONCE)
 
 
-def _discard(fd: int, most: int) -> int:
+def _discard(fd: int, most: int, follow_ns: int) -> int:
     try:
         return os.readv(fd, [memoryview(_scratch)[:most]])
     except BlockingIOError:
