@@ -20,7 +20,7 @@ from typing import Any
 import inputs
 import pytest
 from serving import TOKEN, Connection, Served, serving
-from sidebyside import clocked, record, side_by_side
+from sidebyside import Action, clocked, record, side_by_side
 
 from toolserver._fast.ring import Ring
 from toolserver.processes.capsule import Capsule, View
@@ -149,11 +149,10 @@ def test_line_to_frame(benchmark: Any, root: pathlib.Path) -> None:
                 os.write(into, b"a line\n")
                 assert b'"data":"a line' in stream.recv(4096)
 
-            own = [clocked(ours) for _ in range(600)][100:]
+            own, theirs = asyncio.run(beside_a_pipe(root, ours))
             benchmark.group = "output"
             benchmark.pedantic(ours, rounds=50)
         os.close(into)
-    theirs = asyncio.run(asyncio_pipe(root))
     record(benchmark, own, {"a pipe in asyncio": theirs}, bound=3.0)
 
 
@@ -171,19 +170,21 @@ def upgraded(port: int, path: str) -> Iterator[socket.socket]:
         yield connection
 
 
-async def asyncio_pipe(root: pathlib.Path) -> list[float]:
+async def beside_a_pipe(root: pathlib.Path, ours: Action) -> tuple[list[float], list[float]]:
+    """Answer the seconds of ours and of a pipe that asyncio reads, in turn."""
     process = await asyncio.create_subprocess_exec("cat", str(root / "theirs"), stdout=subprocess.PIPE)
     into = await asyncio.to_thread(os.open, root / "theirs", os.O_WRONLY)
     assert process.stdout
-    out = []
+    own, theirs = [], []
     for _ in range(600):
+        own.append(clocked(ours))
         start = time.perf_counter()
         os.write(into, b"a line\n")
         await process.stdout.readline()
-        out.append(time.perf_counter() - start)
+        theirs.append(time.perf_counter() - start)
     os.close(into)
     await process.wait()
-    return out[100:]
+    return own[100:], theirs[100:]
 
 
 def p99(values: list[float]) -> float:
