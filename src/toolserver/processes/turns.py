@@ -50,10 +50,12 @@ class Crowd:
 class Turnstile:
     """Lets so many bytes through in one turn; whoever comes later waits for the next ones, in order."""
 
-    __slots__ = ("_left", "_scheduled", "_waiting")
+    __slots__ = ("_began", "_left", "_scheduled", "_waiting")
 
     def __init__(self) -> None:
         self._left = SENT
+        self._began = 0.0
+        """When this turn began. Only where somebody waits a timer ends it; else whoever comes next does."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._scheduled = False
 
@@ -61,24 +63,26 @@ class Turnstile:
         """Wait until so many bytes may be sent."""
         loop = asyncio.get_running_loop()
         size += FRAME_COST
-        if self._waiting or self._left <= 0:
-            future: asyncio.Future[None] = loop.create_future()
-            self._waiting.append((size, future))
-            await future
-        else:
+        if not self._waiting and loop.time() - self._began >= TICK:
+            self._left, self._began = SENT, loop.time()
+        if not self._waiting and self._left > 0:
             self._left -= size
+            return
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((size, future))
         if not self._scheduled:
             self._scheduled = True
             loop.call_later(TICK, self._turn)
+        await future
 
     def _turn(self) -> None:
-        idle = self._left == SENT
-        self._left = SENT
+        loop = asyncio.get_running_loop()
+        self._left, self._began = SENT, loop.time()
         while self._waiting and self._left > 0:
             size, future = self._waiting.popleft()
             if not future.done():
                 self._left -= size
                 future.set_result(None)
-        self._scheduled = not idle or self._left < SENT
+        self._scheduled = bool(self._waiting)
         if self._scheduled:
-            asyncio.get_running_loop().call_later(TICK, self._turn)
+            loop.call_later(TICK, self._turn)
