@@ -55,7 +55,7 @@ class Output:
         """Answer what reads from a descriptor as `Ring.read_from` does."""
         return self.ring.read_from if self._head_lines is None else self._read_from
 
-    def _read_from(self, fd: int, most: int, follow_ns: int) -> int:
+    def _read_from(self, fd: int, most: int, follow_ns: int = 0) -> int:
         if self._head_lines is not None:
             if self.ring.total < KEPT:  # up to there nothing has been dropped
                 most = min(most, KEPT - self.ring.total)
