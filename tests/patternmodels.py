@@ -132,8 +132,8 @@ def glob(pattern: str, path: str) -> bool:
     return any(_glob_one(one, path, "/" in pattern) for one in expand(pattern))
 
 
-def expand(pattern: str) -> Iterator[str]:
-    """Multiply out the first brace of a pattern, then the others."""
+def expand(pattern: str, seam: str = "") -> Iterator[str]:
+    """Multiply out the first brace of a pattern, then the others; `seam` is put where a brace began and ended."""
     depth = at = 0
     opened, commas = -1, []
     while at < len(pattern):
@@ -152,7 +152,8 @@ def expand(pattern: str) -> Iterator[str]:
             depth -= 1
             if depth == 0:
                 for start, end in zip(commas, [*commas[1:], at], strict=True):
-                    yield from expand(pattern[:opened] + pattern[start + 1 : end] + pattern[at + 1 :])
+                    inner = pattern[start + 1 : end]
+                    yield from expand(pattern[:opened] + seam + inner + seam + pattern[at + 1 :], seam)
                 return
         at += 1
     yield pattern

@@ -34,6 +34,8 @@ def a_glob(r: random.Random, pieces: list[str]) -> str:
 
 def plain(pattern: str) -> bool:
     """Whether `**` means the same before and after the braces are multiplied out, and so in the model."""
+    if any(re.search(r"\*\0+\*", one) for one in expand(pattern, "\0")):
+        return False  # two of `*` that only meet then
     return all(
         not re.search(r"[^/]\*\*(/|$)|(^|/)\*\*[^/]|\*\*\*", one) for one in [pattern, *expand(pattern)]
     ) and not re.search(r"[,{]/|[{,]\./|/[},]|\}\*\*\{", pattern)
