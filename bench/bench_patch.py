@@ -98,6 +98,7 @@ def compare(
 
         ours = Toggle(root / "f.c", contents, lambda state: server.connection.post("patch", diff=texts[state]))
         anchors = {"git apply": program("git", "apply"), "GNU patch": program("patch", "-p1", "-s", "-i")}
+        benchmark.group = "patch"
         side_by_side(
             benchmark, ours, dict(anchors), rounds=rounds, bound=bound, against=against, in_a_row=in_a_row,
             facts={"hunks": texts[0].count("\n@@ "), "file bytes": len(contents[0]), "diff bytes": len(texts[0])},
@@ -139,5 +140,6 @@ def test_growth_of_the_kernel(benchmark: Any, hunks: int, stated: str) -> None:
         return part.hunks.apply(before, 20 * MIB)[0]
 
     assert kernel() == after
-    benchmark.extra_info["facts"] = {"hunks": hunks, "file bytes": len(before)}
+    benchmark.group = f"patch, the kernel alone, stated at {'the ' if stated == 'right lines' else ''}{stated}"
+    benchmark.extra_info["facts"] = {"hunks placed": hunks, "file bytes": len(before)}
     benchmark.pedantic(kernel, rounds=10, warmup_rounds=1)

@@ -19,6 +19,8 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 OUT = pathlib.Path(__file__).parent / "report"
+AXES = ("files", "bytes", "hunks placed")
+"""Facts that a group which has them in every row is drawn over."""
 
 
 def machine() -> dict[str, str]:
@@ -44,13 +46,19 @@ def machine() -> dict[str, str]:
 
 
 def rows(raw: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a benchmark: its name, median seconds, the ratio and its bound, every anchor's median."""
+    """One row a benchmark: its name, median seconds, the ratio and its bound, every anchor's median.
+
+    One that stands beside nothing has no anchors.
+    """
     found = []
     for one in raw["benchmarks"]:
         extra = one["extra_info"]
+        if "anchors" not in extra:
+            alone = {"ratio": None, "ratio_spread": None, "against": None, "bound": None, "anchors": {}, "ratios": {}}
+            extra = {**alone, "facts": extra["facts"], "seconds": [one["stats"]["median"]]}
         found.append(
             {
-                "group": one["group"] or "patch",
+                "group": one["group"],
                 "name": one["name"].removeprefix("test_"),
                 "seconds": statistics.median(extra["seconds"]),
                 "ratio": extra["ratio"],
@@ -89,6 +97,8 @@ def markdown(about: dict[str, str], found: list[dict[str, Any]]) -> str:
                     f"| {row['name']} | {duration(row['seconds'])} | {name} | {duration(seconds)} "
                     f"| {row['ratios'][name]:.3g}{spread} | {bound} |"
                 )
+            if not row["anchors"]:
+                out.append(f"| {row['name']} | {duration(row['seconds'])} | | | | |")
             if row["facts"]:
                 facts = ", ".join(f"{name} {value}" for name, value in row["facts"].items())
                 out.append(f"| | | {facts} | | | |")
@@ -167,7 +177,7 @@ def main() -> int:
     plt.rcParams["svg.hashsalt"] = "toolserver"
     for group in dict.fromkeys(row["group"] for row in found):
         of_group = [row for row in found if row["group"] == group]
-        axis = next((name for name in ("files", "bytes") if all(name in row["facts"] for row in of_group)), None)
+        axis = next((name for name in AXES if all(name in row["facts"] for row in of_group)), None)
         if axis:
             growth(group, of_group, axis)
         else:
