@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import pathlib
 import threading
 import time
 
@@ -170,3 +171,23 @@ def test_nothing_else_is_left(server):
     server.ok("edit", path="f", edits=[edit("b", "c")])
     assert server.git("status", "--porcelain") == "?? f\n"
     assert sorted(os.listdir(server.root)) == [".git", ".kd", "f"]
+
+
+def test_large_changes_leave_nothing_behind(serve):
+    """What a change held is given back at its end, not when a collector comes by: 24 of 9 MiB stay below 64 MiB."""
+    server = serve()
+
+    def peak() -> int:
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+    text = "x" * 99 + "\n"
+    server.ok("write", path="f", content="mark 0\n" + text * 94_000)
+    before = peak()
+    for at in range(24):
+        if at % 2:
+            diff = f"--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-mark {at}\n+mark {at + 1}\n {text}"
+            server.ok("patch", diff=diff)
+        else:
+            server.ok("edit", path="f", edits=[{"old": f"mark {at}\n", "new": f"mark {at + 1}\n"}])
+    assert peak() - before < 64

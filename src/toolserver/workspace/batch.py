@@ -244,6 +244,7 @@ class Batch:
     def __exit__(self, *_: object) -> None:
         for fd in (*self._pins, *(folder.fd for folder in self.folders.values())):
             os.close(fd)
+        self.files.clear()  # each knows this batch: large contents would wait for a collector of cycles
 
     def look(self, place: Place) -> File:
         """Answer the file at a place, links followed; it need not exist, nor its parents.
