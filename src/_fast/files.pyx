@@ -38,15 +38,10 @@ cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject** made, Py_ssize_t size) except -1
 
 
-cdef bint _in_memory(int fd) noexcept:
-    """Tell whether a descriptor's file system keeps all in memory."""
+cpdef bint in_memory(int fd) noexcept:
+    """See the stub."""
     cdef statfs_t system
     return fstatfs(fd, &system) == 0 and (system.f_type == TMPFS_MAGIC or system.f_type == RAMFS_MAGIC)
-
-
-def in_memory(int fd):
-    """See the stub."""
-    return _in_memory(fd)
 
 
 def read_cached(int fd, Py_ssize_t size):
@@ -58,7 +53,7 @@ def read_cached(int fd, Py_ssize_t size):
     into.iov_len = size + 1
     # Held through the call, which never waits: handing the GIL over would take longer than copying from the cache.
     got = preadv2(fd, &into, 1, 0, RWF_NOWAIT)
-    if got < 0 and errno == EOPNOTSUPP and _in_memory(fd):
+    if got < 0 and errno == EOPNOTSUPP and in_memory(fd):
         got = pread(fd, into.iov_base, size + 1, 0)
     if got != size:
         got = -1

@@ -111,10 +111,12 @@ class Pump:
             self._loop.add_reader(self._fd, self._ready)
 
     def _ready(self) -> None:
-        if self._crowd.busy <= FEW:
-            got = self._step(FOLLOWED, FOLLOW_NS) if self._busy else self._step(AT_ONCE)
-        else:
+        if self._crowd.busy > FEW:
             got = self._step(CHUNK)
+        elif self._busy:
+            got = self._step(FOLLOWED, FOLLOW_NS)
+        else:
+            got = self._step(AT_ONCE)
         if got >= FULL and self._crowd.busy > FEW:
             self._loop.remove_reader(self._fd)
             self._crowd.join(self._serve)

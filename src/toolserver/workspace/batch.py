@@ -175,11 +175,9 @@ class File:
             self.was_read = True
             pieces = []
             size = 0
-            asked = got = max(self.status.st_size + 1, 64 * 1024)
-            while got == asked:  # less is the end
-                pieces.append(os.read(fd, asked))
-                got = len(pieces[-1])
-                size += got
+            while piece := os.read(fd, max(self.status.st_size + 1 - size, 64 * 1024)):
+                pieces.append(piece)
+                size += len(piece)
                 self.check_size(size)
             if self._batch.pin(fd):
                 fd = -1

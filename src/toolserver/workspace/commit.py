@@ -244,8 +244,6 @@ class Commit:
                 replace(temp.fd, at, name, target)
             else:
                 os.rename(name, target, src_dir_fd=at, dst_dir_fd=at)
-            _, path = self._hidden.pop(name)
-            self._record.drop(path)
             return
         if temp.name is None:
             link(temp.fd, at, name)

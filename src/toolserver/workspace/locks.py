@@ -49,19 +49,12 @@ class PathLocks:
 
     @contextlib.asynccontextmanager
     async def hold(self, paths: Iterable[bytes]) -> AsyncIterator[None]:
-        held: list[asyncio.Lock] = []
-        wanted = sorted(set(paths))
-        locks = [self._table.borrow(path) for path in wanted]
-        try:
-            for lock in locks:
-                await lock.acquire()
-                held.append(lock)
+        async with contextlib.AsyncExitStack() as stack:
+            for path in sorted(set(paths)):
+                lock = self._table.borrow(path)
+                stack.callback(self._table.give_back, path)
+                await stack.enter_async_context(lock)
             yield
-        finally:
-            for lock in reversed(held):
-                lock.release()
-            for path in wanted:
-                self._table.give_back(path)
 
 
 class Busy(Exception):
@@ -81,25 +74,16 @@ class DirectoryLocks:
         Raises Busy after `patience` seconds (None: PATIENCE_S); with 0 at once, then nothing here waits.
         """
         end = time.monotonic() + (PATIENCE_S if patience is None else patience)
-        wanted = sorted(folders)
-        locks = [self._table.borrow(key) for key in wanted]
-        held: list[threading.Lock] = []
-        shared: list[int] = []
-        try:
-            for key, lock in zip(wanted, locks, strict=True):
+        with contextlib.ExitStack() as stack:
+            for key in sorted(folders):
+                lock = self._table.borrow(key)
+                stack.callback(self._table.give_back, key)
                 if not lock.acquire(timeout=max(end - time.monotonic(), 0.0)):
                     raise Busy
-                held.append(lock)
+                stack.callback(lock.release)
                 if _flock(folders[key], end):
-                    shared.append(folders[key])
+                    stack.callback(fcntl.flock, folders[key], fcntl.LOCK_UN)
             yield
-        finally:
-            for fd in reversed(shared):
-                fcntl.flock(fd, fcntl.LOCK_UN)
-            for lock in reversed(held):
-                lock.release()
-            for key in wanted:
-                self._table.give_back(key)
 
 
 def _flock(fd: int, end: float) -> bool:

@@ -79,14 +79,13 @@ class Writer:
         it is tried on the event loop first: the way to a thread and back would take longer than all the rest.
         """
         wanted = tuple(places)
-        if len(wanted) <= INLINE:
+        few = len(wanted) <= INLINE
+        if few:
             keys = _keys(tree, wanted)
-            brief = brief and in_memory(tree.fd)
         else:
-            brief = False
             keys = await self._run(lambda: _keys(tree, wanted))
         async with self._paths.hold(keys):
-            if brief:
+            if brief and few and in_memory(tree.fd):
                 with contextlib.suppress(Conflict, Busy, NotBrief):
                     self._record.sweep()
                     with Batch(tree, limit, brief=True) as batch:
