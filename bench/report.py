@@ -175,12 +175,14 @@ def main() -> int:
     (OUT / "report.json").write_text(json.dumps({"machine": about, "rows": found}, indent=1, ensure_ascii=False) + "\n")
     (OUT / "report.md").write_text(markdown(about, found))
     plt.rcParams["svg.hashsalt"] = "toolserver"
+    for old in OUT.glob("*.svg"):
+        old.unlink()
     for group in dict.fromkeys(row["group"] for row in found):
         of_group = [row for row in found if row["group"] == group]
         axis = next((name for name in AXES if all(name in row["facts"] for row in of_group)), None)
         if axis:
             growth(group, of_group, axis)
-        else:
+        elif any(row["anchors"] for row in of_group):
             bars(group, of_group)
     print((OUT / "report.md").read_text())
     return 0

@@ -26,7 +26,7 @@ def environment(home: pathlib.Path) -> dict[bytes, bytes]:
 
 def git(root: pathlib.Path, *args: str, env: Mapping[bytes, bytes], **more: object) -> bytes:
     """Run git in `root` and answer its output."""
-    run = subprocess.run(["git", *args], cwd=root, env=env, check=True, capture_output=True, **more)  # type: ignore[call-overload]
+    run = subprocess.run(["git", *args], cwd=root, env=env, check=True, capture_output=True, **more)
     output: bytes = run.stdout
     return output
 

@@ -101,11 +101,12 @@ def test_two_servers_make_the_same_file(serve, home):
     assert not temps_in(one.root)
 
 
-def test_killed_server_at_any_moment(serve, home):
+@pytest.mark.parametrize("size", [60_000, 200_000])
+def test_killed_server_at_any_moment(serve, home, size):
     """§4 a server killed while it edits two files: each is its old or its new self, no temp outlives the next start."""
     one = serve(root=home)
     for name in ("f", "d/g"):
-        one.put(name, "0" * 60_000)
+        one.put(name, "0" * size)
     for turn in range(6):
         stop = threading.Event()
 
@@ -120,7 +121,7 @@ def test_killed_server_at_any_moment(serve, home):
                 at = at + 1 if status == 200 else 0 if at else at
 
         for name in ("f", "d/g"):
-            (one.root / name).write_text("0" * 60_000)
+            (one.root / name).write_text("0" * size)
         client = threading.Thread(target=edit)
         client.start()
         stop.wait(0.02 + turn * 0.017)
@@ -130,7 +131,7 @@ def test_killed_server_at_any_moment(serve, home):
         one.restart()
         for name in ("f", "d/g"):
             text = (one.root / name).read_text()
-            assert text == text[:1] * 60_000
+            assert text == text[:1] * size
         assert not temps_in(one.root)
 
 
@@ -172,11 +173,11 @@ def one_of_two(root: pathlib.Path, name: str, made: Callable[[pathlib.Path], Non
         made(new)
         old = root / name
         aside = root / "aside"
-        placed = False
-        while not placed:
+        for _ in range(1000):
             with contextlib.suppress(OSError):  # nothing is there, or it was written again in between
                 if (old.is_dir() and not old.is_symlink()) or new.is_dir():
                     old.rename(aside)
+            placed = False
             with contextlib.suppress(OSError):
                 new.rename(old)
                 placed = True
@@ -184,6 +185,9 @@ def one_of_two(root: pathlib.Path, name: str, made: Callable[[pathlib.Path], Non
                 aside.unlink()
             else:
                 shutil.rmtree(aside, ignore_errors=True)
+            if placed:
+                return
+        raise AssertionError(f"{new} could not take the place of {old}")
 
     return step
 

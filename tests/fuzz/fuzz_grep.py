@@ -88,7 +88,7 @@ def check(plan: Plan, files: list[bytes], mode: str, context: int, most: int, **
         want += found(plan, name, as_searched(content), mode, context)
     for name in NAMES[len(files) :]:
         (TREE / name).unlink(missing_ok=True)
-    search = Grep(ROOT, b"", RULES, None, None, mode=mode, lines=context, most=most, **how)  # type: ignore[arg-type]
+    search = Grep(ROOT, b"", RULES, None, None, mode=mode, lines=context, most=most, **how)
     got, truncated = answered(search, mode)
     assert truncated == (len(want) > most)
     want = want[:most]

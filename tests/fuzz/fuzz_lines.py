@@ -25,7 +25,7 @@ def twin(data: bytes, offset: int, limit: int, start: int = 0) -> tuple[str, int
 
 def utf16(data: bytes, order: str) -> str:
     """Decode UTF-16 a unit at a time; a lone surrogate and an odd last byte are U+FFFD."""
-    units = [int.from_bytes(data[at : at + 2], order) for at in range(0, len(data) - 1, 2)]  # type: ignore[arg-type]
+    units = [int.from_bytes(data[at : at + 2], order) for at in range(0, len(data) - 1, 2)]
     out: list[str] = []
     at = 0
     while at < len(units):

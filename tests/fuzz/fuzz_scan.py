@@ -14,7 +14,7 @@ def kinds() -> list[str]:
     found = []
     for name in NAMES:
         with contextlib.suppress(ValueError):
-            Needles((b"x",), kind=name)  # type: ignore[arg-type]
+            Needles((b"x",), kind=name)
             found.append(name)
     return found
 
@@ -42,7 +42,7 @@ def check(texts: tuple[bytes, ...], data: bytes, start: int, fold: bool) -> None
     """Ask every kind the same: what is found stands there, and no line that holds a string is passed over."""
     want = spans(texts, data, start, fold)
     for kind in KINDS:
-        needles = Needles(texts, fold=fold, kind=kind)  # type: ignore[arg-type]
+        needles = Needles(texts, fold=fold, kind=kind)
         found = needles.search(data, start)
         assert needles.leftmost(data, start) == (want[0] if want else None), kind
         if not want or found is None:

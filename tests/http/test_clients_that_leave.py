@@ -17,7 +17,7 @@ LIMIT_S = 10.0
 
 def within(what: object) -> object:
     """Run a coroutine, at most so long."""
-    return asyncio.run(asyncio.wait_for(what, LIMIT_S))  # type: ignore[arg-type]
+    return asyncio.run(asyncio.wait_for(what, LIMIT_S))
 
 
 def test_a_handler_learns_that_its_client_left(tmp_path: pathlib.Path) -> None:

@@ -121,7 +121,7 @@ def test_roots_of_any_spelling(spelling: str, tmp_path: pathlib.Path, monkeypatc
     (tmp_path / "link").symlink_to("ws")
     root = tmp_path / "ws"
     monkeypatch.chdir(root if spelling == "." else tmp_path)
-    with serving(root=Spelled(spelling.format(r=tmp_path))) as server:  # type: ignore[arg-type]
+    with serving(root=Spelled(spelling.format(r=tmp_path))) as server:
         assert server.http.get("/healthz").json()["root"] == str(root)
         given = os.path.abspath(spelling.format(r=tmp_path))
         for path in ("f", f"{root}/f", f"{given}/f", "sub/../f"):

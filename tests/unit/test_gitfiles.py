@@ -297,7 +297,7 @@ def test_the_same_object_as_long_as_nothing_changed(world: World) -> None:
     world.git("add", "-f", "sub")
     second = now(world)
     assert second is not first
-    assert second.base is first.base  # type: ignore[attr-defined]
+    assert second.base is first.base
     fill(world.root, {".git/info/exclude": b"*.log\n"})
     assert now(world) is not second
 

@@ -188,7 +188,7 @@ def test_transparent_sixteen_bit_grey() -> None:
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"tRNS", b"\x80\x01") + body
     image = fits(data, PNG, len(data) - 1)
     assert image.mode == "LA"
-    assert image.getpixel((1, 5))[1] == 0  # type: ignore[index]
+    assert image.getpixel((1, 5))[1] == 0
     assert image.getpixel((image.width - 2, 5)) == (0x80, 255)
 
 

@@ -21,7 +21,7 @@ class Exited:
 
 
 def note(cmd: str | tuple[str, ...], printed: str, env: dict[str, str] | None = None, **more: Any) -> str | None:
-    return port_note(Exited(Command(cmd, env or {}, **more), printed.encode()))  # type: ignore[arg-type]
+    return port_note(Exited(Command(cmd, env or {}, **more), printed.encode()))
 
 
 @pytest.mark.parametrize(

@@ -97,5 +97,5 @@ def test_refuses() -> None:
         with pytest.raises(ValueError):
             Needles(texts)
     with pytest.raises(TypeError):
-        Needles(("text",))  # type: ignore[arg-type]
+        Needles(("text",))
     assert Needles(()).search(b"abc") is None
