@@ -101,12 +101,12 @@ def test_notes_of_somebody_else_end_nothing(bare: Server, state: dict[str, str])
     with subprocess.Popen(["sleep", "500"], start_new_session=True) as other:
         bare.stop(signal.SIGKILL)
         whole = path.read_bytes()
-        line = f"{other.pid} 1".encode().ljust(31) + b"\n"
+        line = f"{other.pid} 1 2".encode().ljust(47) + b"\n"
         path.write_bytes(whole + line)
         bare.start()
         assert other.poll() is None
         start = pathlib.Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        line = f"{other.pid} {start}".encode().ljust(31) + b"\n"
+        line = f"{other.pid} {start} {start}".encode().ljust(47) + b"\n"
         (path.parent / ("children-" + "0" * 24)).write_bytes(b"an earlier boot".ljust(127) + b"\n" + line)
         bare.restart()
         assert other.poll() is None

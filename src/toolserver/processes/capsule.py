@@ -286,7 +286,7 @@ class CapsuleLauncher(Launcher):
         argv = [*argv, *program.argv]
         return Program(tuple(argv), program.env, (*program.passed, (self._write, STATUS_FD)), own_terminal=True)
 
-    def child(self, pid: int) -> Child:
+    def child(self, pid: int, since: int) -> Child:
         return CapsuleChild(pid, self._status)
 
     def _check(self, command: Command, where: Where) -> None:

@@ -2,6 +2,8 @@
 
 One file a server in its state directory, mode 0600, locked (flock) for as long as the server lives: the kernel lets go
 of a dead one's. Each child is one line of fixed length, appended right after its start, so a note costs one write.
+A line names the child by its pid and by the two moments between which it began: to ask /proc for the exact one takes as
+long as all else here, and what /proc has once told of a process makes its end slower.
 """
 
 from __future__ import annotations
@@ -13,16 +15,30 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from toolserver.processes.procfs import status, this_boot
+from toolserver.processes.procfs import this_boot, ticks
 
 NAME = re.compile(r"children-[0-9a-f]{24}")
 _HEAD = 128
-_LINE = 32
+_LINE = 48
 _ENDED = 1024
 """Lines of ended children after which the file is written anew."""
 
 log = logging.getLogger("toolserver.processes")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A child: it began between two moments, both in clock ticks since the boot and included."""
+
+    pid: int
+    first: int
+    last: int
+
+    def is_of(self, pid: int, start: int) -> bool:
+        """Whether this is the process that has this pid and began at that tick."""
+        return pid == self.pid and self.first <= start <= self.last
 
 
 class Children:
@@ -34,19 +50,17 @@ class Children:
         self._fd = -1
         self._path = ""
         self._lines = 0
-        self._running: dict[int, int] = {}
+        self._running: dict[int, Note] = {}
         self._failing = False
 
-    def add(self, pid: int) -> None:
-        """Note a child. An error fails no call; it is logged once."""
+    def add(self, pid: int, since: int) -> None:
+        """Note a child that began between the tick `since` and now. An error fails no call; it is logged once."""
+        note = Note(pid, since, ticks())
+        self._running[pid] = note
         try:
-            found = status(pid)
-            if found is None:
-                return
-            self._running[pid] = found.start
             if self._fd < 0:
                 self._begin()
-            os.pwrite(self._fd, _line(pid, found.start), _HEAD + _LINE * self._lines)
+            os.pwrite(self._fd, _line(note), _HEAD + _LINE * self._lines)
             self._lines += 1
         except OSError as error:
             if not self._failing:
@@ -64,7 +78,7 @@ class Children:
 
     def _rewrite(self) -> None:
         """Write the lines of the running ones over the first lines; a kill in between leaves some twice."""
-        data = b"".join(_line(pid, start) for pid, start in self._running.items())
+        data = b"".join(map(_line, self._running.values()))
         if data:
             os.pwrite(self._fd, data, _HEAD)
         os.ftruncate(self._fd, _HEAD + len(data))
@@ -92,8 +106,8 @@ class Children:
                 os.rmdir(self._directory)
 
 
-def _line(pid: int, start: int) -> bytes:
-    return (b"%d %d" % (pid, start)).ljust(_LINE - 1) + b"\n"
+def _line(note: Note) -> bytes:
+    return (b"%d %d %d" % (note.pid, note.first, note.last)).ljust(_LINE - 1) + b"\n"
 
 
 def lock(fd: int) -> bool:
@@ -106,9 +120,9 @@ def lock(fd: int) -> bool:
 
 
 @contextlib.contextmanager
-def left_behind(directory: str) -> Iterator[set[tuple[int, int]]]:
-    """Answer pid and start time of the children that killed servers had; the notes go when the work on them is done."""
-    found: set[tuple[int, int]] = set()
+def left_behind(directory: str) -> Iterator[set[Note]]:
+    """Answer the children that killed servers had; the files go when the work on them is done."""
+    found: set[Note] = set()
     taken: list[tuple[int, str]] = []
     try:
         for name in os.listdir(directory) if os.path.isdir(directory) else ():
@@ -135,10 +149,8 @@ def left_behind(directory: str) -> Iterator[set[tuple[int, int]]]:
             os.close(fd)
 
 
-def _read(data: bytes) -> set[tuple[int, int]]:
+def _read(data: bytes) -> set[Note]:
     if data[:_HEAD].strip() != this_boot():
         return set()  # the machine or the container was started again: nothing is left
     lines = [data[at : at + _LINE].split() for at in range(_HEAD, len(data) - _LINE + 1, _LINE)]
-    return {
-        (int(line[0]), int(line[1])) for line in lines if len(line) == 2 and line[0].isdigit() and line[1].isdigit()
-    }
+    return {Note(*map(int, line)) for line in lines if len(line) == 3 and all(map(bytes.isdigit, line))}

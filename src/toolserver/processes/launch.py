@@ -17,11 +17,12 @@ from toolserver.errors import BadArgument, ToolError
 from toolserver.processes.children import Children
 from toolserver.processes.command import Command, Terminal
 from toolserver.processes.group import members
+from toolserver.processes.procfs import ticks
 
 SCRIPT_FD = 9
 """Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""
-READ_SCRIPT = (b"/bin/sh", b"-c", b". /dev/fd/%d" % SCRIPT_FD, b"sh")
-"""Runs the text with `$0` as a shell's own command has it, whatever PATH the command is given."""
+SHORT = 4096
+"""Bytes of a shell's text that are handed over in a variable; longer ones in a file in memory, which takes longer."""
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
 
@@ -57,13 +58,13 @@ class Child:
 
     __slots__ = ("_notes", "pid", "pidfd")
 
-    def __init__(self, pid: int, notes: Children | None = None) -> None:
-        """`notes` are told of its start and its end."""
+    def __init__(self, pid: int, notes: Children | None = None, since: int = 0) -> None:
+        """`notes` are told of its start, which came at the clock tick `since` or after it, and of its end."""
         self.pid = pid
         self.pidfd = os.pidfd_open(pid)
         self._notes = notes
         if notes is not None:
-            notes.add(pid)
+            notes.add(pid, since)
 
     def terminate(self) -> None:
         """Send TERM to the whole group, as far as we may."""
@@ -109,8 +110,9 @@ class Launcher:
         """Answer what is executed in place of `program`."""
         return program
 
-    def child(self, pid: int) -> Child:
-        return Child(pid, self.children)
+    def child(self, pid: int, since: int) -> Child:
+        """Take a process that was started at the clock tick `since` or after it as a child."""
+        return Child(pid, self.children, since)
 
     def home(self, where: Where) -> bytes | None:
         """Answer the HOME of a tree's commands; None: the server's."""
@@ -125,11 +127,14 @@ class Launcher:
         ends = Ends()
         script = -1
         try:
-            if isinstance(command.cmd, str):
-                script = _script(command.cmd)
-                program = Program(READ_SCRIPT, self.variables(command, where), ((script, SCRIPT_FD),))
+            env = self.variables(command, where)
+            if not isinstance(command.cmd, str):
+                program = Program(tuple(map(os.fsencode, command.cmd)), env)
+            elif len(text := command.cmd.encode()) <= SHORT:
+                program = _shell_with_variable(text, env)
             else:
-                program = Program(tuple(map(os.fsencode, command.cmd)), self.variables(command, where))
+                script = _script(text)
+                program = Program(_shell(b". /dev/fd/%d" % SCRIPT_FD), env, ((script, SCRIPT_FD),))
             program = self.wrap(program, command, where)
             tty = ends.open(self._null, command.terminal, takes_input, by_itself=program.own_terminal)
             return self._run(program, where, ends, tty), ends
@@ -166,6 +171,7 @@ class Launcher:
         for path in paths:
             if len(paths) > 1 and not os.access(path, os.X_OK, dir_fd=where.fd):
                 continue
+            since = ticks()
             reserved = os.dup(self._null)  # so that a command that runs can always be held on to
             try:
                 pid = spawn(path, program.argv, env, where.fd, fds, tty)
@@ -179,7 +185,7 @@ class Launcher:
             finally:
                 os.close(reserved)
             try:
-                return self.child(pid)
+                return self.child(pid, since)
             except OSError:  # another thread has taken it
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -268,14 +274,30 @@ def high(fd: int) -> int:
     return moved
 
 
-def _script(text: str) -> int:
+def _shell(text: bytes) -> tuple[bytes, ...]:
+    """Answer a shell that runs the text with `$0` as a shell's own command has it, whatever PATH it is given.
+
+    The text is never the command's own: that must not stand on a command line, where `pkill -f` would find it.
+    """
+    return b"/bin/sh", b"-c", text, b"sh"
+
+
+def _shell_with_variable(text: bytes, env: dict[bytes, bytes]) -> Program:
+    """Answer a shell that runs a text from a variable, of which the commands it runs know nothing."""
+    name = b"_toolserver_command"
+    while name in env:
+        name += b"_"
+    return Program(_shell(b'eval "unset %s;$%s"' % (name, name)), env | {name: text})
+
+
+def _script(text: bytes) -> int:
     """Answer a descriptor of the text, for the shell to read with its `.`.
 
-    So the text stands on no command line and may be of any length, `$0` is `sh` and stdin stays free. The first words
-    close the descriptor: the shell has a copy of its own by then, and the commands it runs get none.
+    So the text may be of any length and stdin stays free. The first words close the descriptor: the shell has a copy
+    of its own by then, and the commands it runs get none.
     """
     fd = high(os.memfd_create("command", os.MFD_CLOEXEC))
-    data = memoryview(b"exec %d<&-;%s" % (SCRIPT_FD, text.encode()))
+    data = memoryview(b"exec %d<&-;%s" % (SCRIPT_FD, text))
     while data:
         data = data[os.write(fd, data) :]
     return fd

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from toolserver.processes.capsule import STATUS_FD
-from toolserver.processes.children import left_behind
+from toolserver.processes.children import Note, left_behind
 from toolserver.processes.procfs import Status, arguments, everything, status
 from toolserver.workspace.root import TREES
 
@@ -43,16 +43,16 @@ def sweep(directory: str, root: bytes) -> None:
         log.info("processes that a killed server had left were ended", extra={"facts": {"count": ended}})
 
 
-def _of_sessions(seen: Processes, children: Iterable[tuple[int, int]]) -> list[Status]:
+def _of_sessions(seen: Processes, children: Iterable[Note]) -> list[Status]:
     """Answer the members of the sessions and groups that the children lead, or led until they exited.
 
     A pid is not given to anybody else as long as it names a session or group. So where another process has it now, the
     session has gone; where none has it, whoever is in the session came after its leader.
     """
     leaders = {}
-    for pid, start in children:
-        if pid not in seen or seen[pid].start == start:
-            leaders[pid] = start
+    for child in children:
+        if child.pid not in seen or child.is_of(child.pid, seen[child.pid].start):
+            leaders[child.pid] = child.first
     return [
         one
         for one in seen.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
 _UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
@@ -44,6 +45,11 @@ def status(pid: int) -> Status | None:
         session=int(fields[3]),
         start=int(fields[19]),
     )
+
+
+def ticks() -> int:
+    """Answer the present moment as the kernel would state it in `Status.start` (proc(5): sysconf(_SC_CLK_TCK))."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
 
 
 def everything() -> dict[int, Status]:

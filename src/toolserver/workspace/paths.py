@@ -212,7 +212,9 @@ class Tree:
 
     def directory(self, given: str | bytes | None, field: str = "cwd") -> tuple[int, bytes]:
         """Open the `cwd` of a call (None: the root); answer the descriptor and its link-free root-relative path."""
-        place = self.place(b"." if given is None else given, field)
+        if given is None:
+            return os.dup(self.fd), b""
+        place = self.place(given, field)
         fd = self.open(place, os.O_PATH | os.O_DIRECTORY)
         try:
             return fd, self.path_of(fd, place)
