@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdint>
 #include <cstring>
 #include <new>
 #include <string>
@@ -39,7 +38,10 @@ struct Aged {
     size_t at;
 };
 
-/* The newest files seen by one worker: never more than twice `most`. */
+constexpr size_t USUAL = 64;  /* bytes of a path, for which room is made beforehand, and of so many files at most: */
+constexpr size_t RESERVED = 16384;
+
+/* The newest files seen by one worker: never more than about twice `most`. */
 class Newest {
   public:
     size_t most = 0;
@@ -48,7 +50,8 @@ class Newest {
     int add(walk::Moment mtime, const char *directory, size_t directory_size, const char *name, size_t name_size) noexcept {
         if (bounded_ && older(mtime, bound_.mtime)) return 0;
         try {
-            if (files_.size() >= 2 * most + 64) shrink();
+            if (files_.empty()) reserve();
+            if (files_.size() >= room()) shrink();
             const size_t at = text_.size();
             if (directory_size) text_.append(directory, directory_size).push_back('/');
             text_.append(name, name_size);
@@ -96,11 +99,20 @@ class Newest {
     };
     Order newer() const noexcept { return Order{text_.data()}; }
 
+    size_t room() const noexcept { return 2 * most + 64; }
+
+    /* Growing by copies would touch several times the memory that is needed; what is only reserved is not touched. */
+    void reserve() {
+        files_.reserve(std::min(room(), RESERVED));
+        text_.reserve(std::min(room(), RESERVED) * USUAL);
+    }
+
     void shrink() {
         std::nth_element(files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(most), files_.end(), newer());
         bound_ = files_[most];
         files_.resize(most);
         std::string kept;
+        kept.reserve(text_.capacity());
         const auto keep = [&](Aged &file) {
             const size_t at = kept.size();
             kept.append(text_, file.at, file.size);

@@ -37,6 +37,7 @@ constexpr int FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLO
 inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 inline void raise_flag(int *at) noexcept { __atomic_store_n(at, 1, __ATOMIC_RELAXED); }
 inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
+inline long kept(const long *count) noexcept { return __atomic_load_n(count, __ATOMIC_RELAXED); }
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
 
@@ -183,24 +184,15 @@ inline uint64_t key_of(const char *name, size_t size) noexcept {
     return key;
 }
 
-/* Whether a directory ends behind these records: they are followed by the greatest offset there is, which ext4 and btrfs
- * tell of the end. It saves the call that would find nothing. */
-inline bool ends(const char *raw, size_t size) noexcept {
-    for (size_t at = 0; at < size;) {
-        const Record *record = reinterpret_cast<const Record *>(raw + at);
-        at += record->size;
-        if (at >= size) return record->offset == INT64_MAX;
-    }
-    return false;
-}
-
 /* Read all names of a directory, bytewise in order where `sorted`; `.`, `..` and special files are left out. An error on
  * the way ends the list there. -1: no memory. */
 inline int list(int directory, bool sorted, Listing *listing) noexcept {
     size_t used = 0;
+    int64_t offset = 0;
     listing->count = 0;
     listing->gitignore = listing->ignore = false;
-    for (;;) {
+    /* ext4 and btrfs tell of the end by the greatest offset there is, which saves the call that would find nothing */
+    while (offset != INT64_MAX) {
         if (listing->capacity - used < 32768) {
             const size_t capacity = listing->capacity ? listing->capacity * 2 : 65536;
             void *raw = capacity <= UINT32_MAX ? std::realloc(listing->raw, capacity) : nullptr;
@@ -211,30 +203,30 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
         const long got = syscall(SYS_getdents64, directory, listing->raw + used, listing->capacity - used);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
-        used += static_cast<size_t>(got);
-        if (ends(listing->raw + used - got, static_cast<size_t>(got))) break;
-    }
-    for (size_t at = 0; at < used;) {
-        const Record *record = reinterpret_cast<const Record *>(listing->raw + at);
-        const size_t name = at + offsetof(Record, name);
-        at += record->size;
-        if (record->name[0] == '.' && (record->name[1] == 0 || (record->name[1] == '.' && record->name[2] == 0))) continue;
-        const uint8_t kind = kind_of(directory, record);
-        if (kind == OTHER) continue;
-        if (listing->count == listing->room) {
-            const size_t room = listing->room ? listing->room * 2 : 256;
-            void *entries = std::realloc(listing->entries, room * sizeof(Entry));
-            if (entries == nullptr) return -1;
-            listing->entries = static_cast<Entry *>(entries);
-            listing->room = room;
+        for (const size_t end = used + static_cast<size_t>(got); used < end;) {
+            const Record *record = reinterpret_cast<const Record *>(listing->raw + used);
+            const size_t name = used + offsetof(Record, name);
+            used += record->size;
+            offset = record->offset;
+            if (record->name[0] == '.' && (record->name[1] == 0 || (record->name[1] == '.' && record->name[2] == 0)))
+                continue;
+            const uint8_t kind = kind_of(directory, record);
+            if (kind == OTHER) continue;
+            if (listing->count == listing->room) {
+                const size_t room = listing->room ? listing->room * 2 : 256;
+                void *entries = std::realloc(listing->entries, room * sizeof(Entry));
+                if (entries == nullptr) return -1;
+                listing->entries = static_cast<Entry *>(entries);
+                listing->room = room;
+            }
+            const size_t size = std::strlen(record->name);
+            if (record->name[0] == '.' && kind == FILE) {
+                listing->gitignore = listing->gitignore || std::strcmp(record->name, ".gitignore") == 0;
+                listing->ignore = listing->ignore || std::strcmp(record->name, ".ignore") == 0;
+            }
+            listing->entries[listing->count++] = Entry{sorted ? key_of(record->name, size) : 0,
+                                                       static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind};
         }
-        const size_t size = std::strlen(record->name);
-        if (record->name[0] == '.' && kind == FILE) {
-            listing->gitignore = listing->gitignore || std::strcmp(record->name, ".gitignore") == 0;
-            listing->ignore = listing->ignore || std::strcmp(record->name, ".ignore") == 0;
-        }
-        listing->entries[listing->count++] =
-            Entry{sorted ? key_of(record->name, size) : 0, static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind};
     }
     if (!sorted) return 0;
     const char *raw = listing->raw;

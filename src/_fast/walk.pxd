@@ -5,8 +5,9 @@
 # first; results hang on the runs. As soon as the finished runs hold as much as the answer takes, all behind them is
 # dropped. So an answer is the same whatever the number of threads, and no more is kept than it may need.
 #
-# A walk that is not `ordered` spares that: a walker takes the files of a directory it has read as they come, and only
-# directories, and runs of files that others may want a part of, are items.
+# A walk that is not `ordered` spares that: a walker takes the files of a directory it has read as they come, and keeps
+# what lies below it on a stack of its own, of which others get half when they have nothing to do. The directory that
+# all of that came from, its `base`, stays in the list until then.
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -56,12 +57,20 @@ cdef enum:
     END = 4
 
 cdef struct dir_t:
-    # A directory of the walk, counted. `path` is relative to the tree's root and ends with a NUL.
+    # A directory of the walk, counted. `path` is relative to the tree's root and ends with a NUL; its last name begins
+    # at `name`.
     long refs
     rules_t* rules
     int state
     uint32_t size
+    uint32_t name
     char path[1]
+
+cdef struct open_t:
+    # An open directory, counted: who is to read a directory in it opens that from here, not from the root.
+    long refs
+    int fd
+    long* among  # how many there are
 
 cdef struct item_t:
     # A directory still to be read, or a run of files of one. A run belongs to the walker that took it; on it hang
@@ -72,6 +81,7 @@ cdef struct item_t:
     item_t* after_work
     item_t* chain
     dir_t* dir
+    open_t* above  # of a directory still to be read: the one it lies in, NULL where too many are open
     uint8_t kind
     uint8_t state
     bint listed
@@ -103,6 +113,7 @@ cdef struct walk_t:
     int idle
     int stop
     int failed
+    long kept
     int root
     char* above
     size_t above_size
@@ -114,15 +125,17 @@ cdef struct walk_t:
     const glob_t* glob
 
 cdef struct walker_t:
-    # One walker: what it works on, and the directory that it has open. `names` is what is left of `listing`, where the
-    # walk is not ordered.
+    # One walker: what it works on, and the directory that it has open (`kept`, where others may use it, too). `names`
+    # is what is left of `listing`, where the walk is not ordered.
     walk_t* walk
     Listing listing
     const Entry* names
     const Entry* names_end
     item_t* item
     item_t* chain
+    item_t* base
     dir_t* dir
+    open_t* kept
     int dir_fd
     uint32_t steps
     int64_t deadline

@@ -51,7 +51,14 @@ cdef extern from "<time.h>" nogil:
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_condattr_t:
         pass
-    int pthread_mutex_init(pthread_mutex_t* lock, void* attributes)
+    ctypedef struct pthread_mutexattr_t:
+        pass
+    enum:
+        PTHREAD_MUTEX_ADAPTIVE_NP
+    int pthread_mutexattr_init(pthread_mutexattr_t* attributes)
+    int pthread_mutexattr_settype(pthread_mutexattr_t* attributes, int kind)
+    int pthread_mutexattr_destroy(pthread_mutexattr_t* attributes)
+    int pthread_mutex_init(pthread_mutex_t* lock, pthread_mutexattr_t* attributes)
     int pthread_mutex_lock(pthread_mutex_t* lock)
     int pthread_mutex_unlock(pthread_mutex_t* lock)
     int pthread_mutex_destroy(pthread_mutex_t* lock)
@@ -66,7 +73,11 @@ cdef extern from "<pthread.h>" nogil:
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
+cdef extern from "<fcntl.h>" nogil:
+    int openat(int directory, const char* name, int flags)
+
 cdef extern from "walk.h" namespace "walk" nogil:
+    const int DIRECTORY_FLAGS
     void discard(Listing* listing) noexcept
     int list_names "walk::list"(int directory, bint ordered, Listing* listing) noexcept
     int open_directory(int root, const char* path, size_t size) noexcept
@@ -75,6 +86,7 @@ cdef extern from "walk.h" namespace "walk" nogil:
     ) noexcept
     char* read_rules(int directory, const char* name, size_t most, size_t* size) noexcept
     void retain(long* count) noexcept
+    long kept(const long* count) noexcept
     bint release_one "walk::release"(long* count) noexcept
 
 cdef enum:
@@ -93,6 +105,8 @@ cdef size_t MAX_RULES = 100 << 20
 # Bytes of an ignore file; git reads none that is larger.
 cdef int64_t LOOKS = 16
 # Files between two looks at the clock.
+cdef long KEPT = 128
+# Directories of one walk that stay open for those in them; no more than its depth times its walkers ever do.
 cdef long NAP_NS = 2000000
 # How long a walker without work sleeps before it lets go of its thread.
 
@@ -114,6 +128,7 @@ cdef dir_t* dir_new(const dir_t* parent, const char* name, size_t size, rules_t*
     made.rules = rules
     rules_retain(rules)
     made.size = <uint32_t>(above + size)
+    made.name = <uint32_t>above
     if above:
         memcpy(made.path, parent.path, above - 1)
         made.path[above - 1] = c"/"
@@ -140,8 +155,17 @@ cdef item_t* item_new(dir_t* it, uint8_t kind) noexcept nogil:
     return made
 
 
+cdef void open_release(open_t* it) noexcept nogil:
+    """Give back one reference, the last one closes the directory; NULL is allowed."""
+    if it != NULL and release_one(&it.refs):
+        close(it.fd)
+        release_one(it.among)
+        free(it)
+
+
 cdef void item_free(item_t* it) noexcept nogil:
     """Free an item that is in no list and that no walker has."""
+    open_release(it.above)
     dir_release(it.dir)
     free(it.names)
     release_text(&it.rows)
@@ -369,8 +393,30 @@ cdef bint keep(const walk_t* walk, const dir_t* it, const Listing* listing, Entr
     return state_of(walk, it, name, entry.size, entry.kind == DIRECTORY) != 0
 
 
-cdef item_t* child(const walk_t* walk, dir_t* it, const Listing* listing, const Entry* entry) noexcept nogil:
-    """Make the item of a directory in `it`. NULL: no memory."""
+cdef open_t* keep_open(walker_t* walker) noexcept nogil:
+    """Answer the directory that the walker has open, for somebody else to hold; NULL where too many are kept."""
+    cdef walk_t* walk = walker.walk
+    cdef open_t* it = walker.kept
+    if it == NULL:
+        if kept(&walk.kept) >= KEPT:
+            return NULL
+        it = <open_t*>malloc(sizeof(open_t))
+        if it == NULL:
+            return NULL
+        it.refs = 1
+        it.fd = walker.dir_fd
+        it.among = &walk.kept
+        walker.kept = it
+        retain(&walk.kept)
+    retain(&it.refs)
+    return it
+
+
+cdef item_t* child(walker_t* walker, const Entry* entry) noexcept nogil:
+    """Make the item of a directory in the one that the walker has open. NULL: no memory."""
+    cdef const walk_t* walk = walker.walk
+    cdef dir_t* it = walker.dir
+    cdef const Listing* listing = &walker.listing
     cdef const char* name = listing.raw + entry.at
     cdef dir_t* made = dir_new(it, name, entry.size, it.rules, state_of(walk, it, name, entry.size, True))
     cdef item_t* item
@@ -404,8 +450,11 @@ cdef size_t sift(const walk_t* walk, const dir_t* it, const Listing* listing) no
     return files
 
 
-cdef item_t* contents(walk_t* walk, dir_t* it, const Listing* listing, bint runs, bint* failed) noexcept nogil:
+cdef item_t* contents(walker_t* walker, bint runs, bint* failed) noexcept nogil:
     """Turn a sifted directory into items, chained in its order: directories, and with `runs` the files between them."""
+    cdef walk_t* walk = walker.walk
+    cdef dir_t* it = walker.dir
+    cdef const Listing* listing = &walker.listing
     cdef item_t* head = NULL
     cdef item_t* tail = NULL
     cdef item_t* made
@@ -436,13 +485,14 @@ cdef item_t* contents(walk_t* walk, dir_t* it, const Listing* listing, bint runs
                 start = i
             count += 1
             continue
-        made = child(walk, it, listing, entry)
+        made = child(walker, entry)
         if made == NULL:
             failed[0] = True
             break
         if not worth_entering(walk, made):
             item_free(made)
             continue
+        made.above = keep_open(walker)
         if tail == NULL:
             head = made
         else:
@@ -459,13 +509,7 @@ cdef void publish(walker_t* walker, item_t* unread, item_t* head, bint keep_runs
     cdef item_t* mine = NULL
     cdef item_t* following
     pthread_mutex_lock(&walk.lock)
-    if not unread.listed:
-        while head != NULL:
-            following = head.chain
-            item_free(head)
-            head = following
-        item_free(unread)
-    else:
+    if unread.listed:
         while head != NULL:
             following = head.chain
             head.chain = NULL
@@ -485,39 +529,63 @@ cdef void publish(walker_t* walker, item_t* unread, item_t* head, bint keep_runs
             head = following
         unread.entries = 0
         remove(walk, unread)
-        item_free(unread)
         if walk.idle or walk.unfinished == 0:
             pthread_cond_broadcast(&walk.wake)
     pthread_mutex_unlock(&walk.lock)
+    item_free(unread)
+    while head != NULL:  # the directory was dropped meanwhile
+        following = head.chain
+        item_free(head)
+        head = following
+
+
+cdef void stack(walker_t* walker, item_t* head) noexcept nogil:
+    """Put a chain of items on what the walker keeps for itself."""
+    cdef item_t* tail = head
+    if head == NULL:
+        return
+    while tail.chain != NULL:
+        tail = tail.chain
+    tail.chain = walker.chain
+    walker.chain = head
 
 
 cdef void close_dir(walker_t* walker) noexcept nogil:
     """Let go of the open directory."""
-    if walker.dir_fd >= 0:
+    if walker.kept != NULL:
+        open_release(walker.kept)
+    elif walker.dir_fd >= 0:
         close(walker.dir_fd)
+    walker.kept = NULL
     walker.dir_fd = -1
     dir_release(walker.dir)
     walker.dir = NULL
 
 
-cdef void open_dir(walker_t* walker, dir_t* it) noexcept nogil:
+cdef void open_dir(walker_t* walker, dir_t* it, const open_t* above) noexcept nogil:
     """Open a directory of the walk in place of the one that is open; `dir_fd` is -1 when it cannot be."""
     if walker.dir == it:
         return
     close_dir(walker)
     walker.dir = it
     retain(&it.refs)
-    walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
+    if above != NULL:
+        # one name, no link followed: so it lies where its parent lies, which was opened below the root
+        walker.dir_fd = openat(above.fd, &it.path[it.name], DIRECTORY_FLAGS)
+    else:
+        walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
 
 
 cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
-    """Read a directory and put its contents in its place."""
+    """Read a directory and put its contents in its place: into the list, or on the walker's own stack."""
     cdef walk_t* walk = walker.walk
     cdef Listing* listing = &walker.listing
     cdef item_t* head = NULL
     cdef size_t files = 0
     cdef bint runs = False, failed = False
-    open_dir(walker, unread.dir)
+    open_dir(walker, unread.dir, unread.above)
+    open_release(unread.above)
+    unread.above = NULL
     if walker.dir_fd >= 0:
         if list_names(walker.dir_fd, walk.ordered, &walker.listing):
             failed = True
@@ -528,16 +596,51 @@ cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
         else:
             files = sift(walk, unread.dir, listing)
             runs = walk.ordered or files > walk.run
-            head = contents(walk, unread.dir, listing, runs, &failed)
+            head = contents(walker, runs, &failed)
             if not runs:
                 walker.names = listing.entries
                 walker.names_end = listing.entries + listing.count
     if failed:
         walk_fail(walk)
-    publish(walker, unread, head, files <= walk.run)
+    if walk.ordered:
+        publish(walker, unread, head, files <= walk.run)
+    else:
+        stack(walker, head)
+        if walker.base != unread:
+            item_free(unread)
 
 
 # -------------------------------------------------------------------------------------------------------- the walker
+
+
+cdef void give(walk_t* walk, item_t* first) noexcept nogil:
+    """Put a chain of items that a walker has kept for itself where all may take them; under the lock."""
+    cdef item_t* following
+    while first != NULL:
+        following = first.chain
+        first.chain = NULL
+        if walk.ordered and not first.listed:
+            item_free(first)
+        else:
+            first.state = PENDING
+            first.walking = False
+            if not first.listed:
+                insert(walk, first, NULL)
+            insert_work(walk, first, NULL)
+        first = following
+
+
+cdef item_t* half_of(item_t* head) noexcept nogil:
+    """Cut a chain in two and answer the second part, what was found first: it leads to the most."""
+    cdef item_t* middle = head
+    cdef item_t* end = head.chain
+    cdef item_t* rest
+    while end != NULL and end.chain != NULL:
+        middle = middle.chain
+        end = end.chain.chain
+    rest = middle.chain
+    middle.chain = NULL
+    return rest
 
 
 cdef void share(walker_t* walker) noexcept nogil:
@@ -547,17 +650,15 @@ cdef void share(walker_t* walker) noexcept nogil:
     cdef item_t* half
     cdef uint32_t cut, left
     pthread_mutex_lock(&walk.lock)
-    if walker.chain != NULL:
-        half = walker.chain
-        walker.chain = half.chain
-        half.chain = NULL
-        if half.listed:
-            half.state = PENDING
-            half.walking = False
-            insert_work(walk, half, NULL)
+    half = walker.chain
+    if half != NULL:
+        if half.chain != NULL and not walk.ordered:
+            half = half_of(half)
         else:
-            item_free(half)
-    elif it != NULL and it.listed and it.count >= 2:
+            walker.chain = half.chain
+            half.chain = NULL
+        give(walk, half)
+    elif it != NULL and (it.listed or not walk.ordered) and it.count >= 2:
         left = it.count - it.count // 2
         half = item_new(it.dir, RUN)
         cut = it.at
@@ -574,8 +675,21 @@ cdef void share(walker_t* walker) noexcept nogil:
                 half.count = it.count // 2
                 it.count -= half.count
                 it.end = cut
-                insert(walk, half, it)
+                insert(walk, half, it if it.listed else NULL)
                 insert_work(walk, half, NULL)
+    pthread_cond_broadcast(&walk.wake)
+    pthread_mutex_unlock(&walk.lock)
+
+
+cdef void give_all(walker_t* walker) noexcept nogil:
+    """Leave what this walker has kept for itself to the others, since it lets go of its thread."""
+    cdef walk_t* walk = walker.walk
+    cdef item_t* all_of_it = walker.chain
+    if walk.ordered or all_of_it == NULL:
+        return
+    walker.chain = NULL
+    pthread_mutex_lock(&walk.lock)
+    give(walk, all_of_it)
     pthread_cond_broadcast(&walk.wake)
     pthread_mutex_unlock(&walk.lock)
 
@@ -589,8 +703,8 @@ cdef item_t* take(walk_t* walk) noexcept nogil:
         it = it.after_work
     if it != NULL:
         it.state = RUNNING
-        if it.kind == RUN:
-            it.walking = True
+        it.walking = it.kind == RUN
+        if it.kind == RUN or not walk.ordered:
             remove_work(walk, it)
     pthread_mutex_unlock(&walk.lock)
     return it
@@ -628,7 +742,10 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
         if walker.steps >= LOOKS:
             walker.steps = 0
             if ticks() >= walker.deadline:
+                give_all(walker)
                 return TURN
+            if walk.idle and walk.first_work == NULL and walker.chain != NULL:
+                share(walker)
         while walker.names != walker.names_end:
             entry = walker.names
             walker.names += 1
@@ -648,16 +765,22 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
                 walker.chain = it.chain
                 it.chain = NULL
             else:
+                if walker.base != NULL:
+                    it = walker.base
+                    walker.base = NULL
+                    finish(walk, it)
                 it = take(walk)
                 if it == NULL:
                     close_dir(walker)
                     return END if walk.unfinished == 0 else WAIT
                 walker.steps = LOOKS
-                if it.kind == UNREAD:
-                    read_directory(walker, it)
-                    continue
+                if it.kind == UNREAD and not walk.ordered:
+                    walker.base = it
+            if it.kind == UNREAD:
+                read_directory(walker, it)
+                continue
             walker.item = it
-            open_dir(walker, it.dir)
+            open_dir(walker, it.dir, NULL)
         if (
             it.count == 0
             or walker.dir_fd < 0
@@ -743,11 +866,15 @@ cdef class Walk:
     ):
         cdef int i
         cdef pthread_condattr_t attributes
+        cdef pthread_mutexattr_t kind
         if width < 1 or run < 1:
             raise ValueError("width and run are at least 1")
         memset(&self.walk, 0, sizeof(self.walk))
         self.walk.root = -1
-        pthread_mutex_init(&self.walk.lock, NULL)
+        pthread_mutexattr_init(&kind)
+        pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP)  # it is held for less time than a sleep takes
+        pthread_mutex_init(&self.walk.lock, &kind)
+        pthread_mutexattr_destroy(&kind)
         pthread_condattr_init(&attributes)
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
         pthread_cond_init(&self.walk.wake, &attributes)

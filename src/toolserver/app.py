@@ -49,6 +49,7 @@ class Application:
     async def begin(self) -> None:
         """Take over from the run before; called before connections are taken."""
         await self.succession.begin()
+        self.services.search.start()
 
     async def end(self) -> None:
         """End what streams and runs; called at the stop, before the calls under way are waited for."""

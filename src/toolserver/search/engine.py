@@ -102,11 +102,15 @@ def directory_or_file(tree: Tree, cwd: str | None) -> Place:
 
 
 class SearchEngine:
-    """Answers searches. Made without cost; its threads start with the first question and end with `close`."""
+    """Answers searches. Made without cost; its threads end with `close`."""
 
     def __init__(self) -> None:
         self._threads = Threads()
         self._git: OrderedDict[tuple[str, bytes], GitFiles] = OrderedDict()
+
+    def start(self) -> None:
+        """Start the threads, so that the first question need not."""
+        self._threads.start()
 
     def stop(self) -> None:
         """Stop all searches and take no more."""

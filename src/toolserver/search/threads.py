@@ -125,7 +125,7 @@ class Run(Generic[J, R]):
 
 
 class Threads:
-    """A thread for each core that this process may use, started with the first job.
+    """A thread for each core that this process may use, started with the first job if not before.
 
     Turns are fair queuing's: each is due when its worker has had its time, counted from when the job came, so a short
     job passes the long ones before it, and none is passed for ever. The jobs under way that are `large` in memory are
@@ -160,8 +160,7 @@ class Threads:
             run = Run(prepare, conclude)
             self._runs.add(run)
             on_leave(run.stop)
-            if not self._threads:
-                self._start()
+            self.start()
             self._put((run, 0), self._due)
             try:
                 return await run.done
@@ -184,8 +183,9 @@ class Threads:
             thread.join()
         self._threads.clear()
 
-    def _start(self) -> None:
-        for number in range(self.count):
+    def start(self) -> None:
+        """Start the threads, unless they run; without a job they sleep."""
+        for number in range(len(self._threads), self.count):
             thread = threading.Thread(target=self._serve, name=f"search-{number}", daemon=True)
             thread.start()
             self._threads.append(thread)
