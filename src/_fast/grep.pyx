@@ -25,6 +25,7 @@ from toolserver._fast.walk cimport (
     reopen,
     ticks,
     walk_fail,
+    walk_missed,
     walk_hold,
     walk_next,
     walk_t,
@@ -243,6 +244,7 @@ cdef Py_ssize_t load(slot_t* slot, const found_t* found) noexcept nogil:
     cdef stat_t status
     cdef uint8_t* to
     if fd < 0:
+        walk_missed(slot.walker.walk)
         return 0
     if make_room(slot, slot.used + FIRST):
         close(fd)
@@ -1014,8 +1016,7 @@ cdef class Grep(Walk):
             if what == JUDGE:
                 self.begin_judging(slot)
                 continue
-            if flag(&self.walk.failed):
-                raise MemoryError
+            self.check()
             return what != END
 
     def answer(self):

@@ -14,7 +14,6 @@ from toolserver._fast.walk cimport (
     Moment,
     Walk,
     age,
-    flag,
     found_t,
     ticks,
     walk_fail,
@@ -112,8 +111,7 @@ cdef class Listing(Walk):
         self.walkers[index].deadline = ticks() + <int64_t>(seconds * 1e9)
         with nogil:
             what = self.advance(index)
-        if flag(&self.walk.failed):
-            raise MemoryError
+        self.check()
         return what != END
 
     def answer(self):

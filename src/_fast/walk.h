@@ -35,11 +35,14 @@ constexpr int DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC 
 constexpr int FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
-inline void raise_flag(int *at) noexcept { __atomic_store_n(at, 1, __ATOMIC_RELAXED); }
+inline void raise_flag(int *at, int value = 1) noexcept { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
 inline long kept(const long *count) noexcept { return __atomic_load_n(count, __ATOMIC_RELAXED); }
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
+
+/* Whether a failure tells of the server, which has no descriptor or no memory left, and not of what was asked for. */
+inline bool shortage(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 inline int open_beneath(int root, const char *path, int flags, uint64_t resolve) noexcept {
     open_how how;
@@ -90,7 +93,7 @@ inline int open_directory(int root, const char *path, size_t size) noexcept {
 inline void name_descriptor(int fd, char (&out)[32]) noexcept { std::snprintf(out, sizeof out, "/proc/self/fd/%d", fd); }
 
 /* Open, as O_PATH, the regular file that a link leads to over other links, if that lies below `root`, whose absolute path
- * is `above`. -1: it does not. */
+ * is `above`. -1: it does not, or errno tells of a shortage. */
 inline int open_target(int root, const char *above, size_t above_size, int directory, const char *path,
                        const char *name) noexcept {
     /* most links stay below their own directory */
@@ -109,12 +112,14 @@ inline int open_target(int root, const char *above, size_t above_size, int direc
                            (above_size == 1 || found[above_size] == '/');
         if (!below) {
             close(fd);
+            errno = EXDEV;
             return -1;
         }
     }
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);
+        errno = EISDIR;
         return -1;
     }
     return fd;
@@ -125,7 +130,9 @@ inline int reopen(int path_fd) noexcept {
     char shown[32];
     name_descriptor(path_fd, shown);
     const int fd = open(shown, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int failed = errno;
     close(path_fd);
+    errno = failed;
     return fd;
 }
 
@@ -184,8 +191,13 @@ inline uint64_t key_of(const char *name, size_t size) noexcept {
     return key;
 }
 
+inline int no_memory() noexcept {
+    errno = ENOMEM;
+    return -1;
+}
+
 /* Read all names of a directory, bytewise in order where `sorted`; `.`, `..` and special files are left out. An error on
- * the way ends the list there. -1: no memory. */
+ * the way ends the list there. -1: no memory, errno tells so. */
 inline int list(int directory, bool sorted, Listing *listing) noexcept {
     size_t used = 0;
     int64_t offset = 0;
@@ -196,12 +208,13 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
         if (listing->capacity - used < 32768) {
             const size_t capacity = listing->capacity ? listing->capacity * 2 : 65536;
             void *raw = capacity <= UINT32_MAX ? std::realloc(listing->raw, capacity) : nullptr;
-            if (raw == nullptr) return -1;
+            if (raw == nullptr) return no_memory();
             listing->raw = static_cast<char *>(raw);
             listing->capacity = capacity;
         }
         const long got = syscall(SYS_getdents64, directory, listing->raw + used, listing->capacity - used);
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == ENOMEM) return -1;
         if (got <= 0) break;
         for (const size_t end = used + static_cast<size_t>(got); used < end;) {
             const Record *record = reinterpret_cast<const Record *>(listing->raw + used);
@@ -215,7 +228,7 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
             if (listing->count == listing->room) {
                 const size_t room = listing->room ? listing->room * 2 : 256;
                 void *entries = std::realloc(listing->entries, room * sizeof(Entry));
-                if (entries == nullptr) return -1;
+                if (entries == nullptr) return no_memory();
                 listing->entries = static_cast<Entry *>(entries);
                 listing->room = room;
             }
@@ -238,20 +251,25 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
     return 0;
 }
 
-/* Read a whole regular file of at most `most` bytes; NULL: it is none, is larger, cannot be read, or there is no memory.
- * The caller frees it. */
+/* Read a whole regular file of at most `most` bytes; NULL: it is none, is larger, cannot be read, or errno tells of a
+ * shortage. The caller frees it. */
 inline char *read_rules(int directory, const char *name, size_t most, size_t *size) noexcept {
     const int fd = openat(directory, name, FILE_FLAGS);
     if (fd < 0) return nullptr;
     struct stat status;
     char *data = nullptr;
     size_t used = 0, capacity = 0;
+    int failed = 0;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) <= most) {
         for (;;) {
             if (capacity - used < 512) {
                 capacity = capacity ? capacity * 2 : static_cast<size_t>(status.st_size) + 1024;
-                void *more = capacity <= 2 * most + 2048 ? std::realloc(data, capacity) : nullptr;
-                if (more == nullptr) break;
+                if (capacity > 2 * most + 2048) break;
+                void *more = std::realloc(data, capacity);
+                if (more == nullptr) {
+                    failed = ENOMEM;
+                    break;
+                }
                 data = static_cast<char *>(more);
             }
             const ssize_t got = read(fd, data + used, capacity - used);
@@ -270,6 +288,7 @@ inline char *read_rules(int directory, const char *name, size_t most, size_t *si
     }
     std::free(data);
     close(fd);
+    errno = failed;
     return nullptr;
 }
 

@@ -46,6 +46,7 @@ cdef extern from "walk.h" namespace "walk" nogil:
     # Whether a flag is up, and putting it up, between threads.
     int flag(const int* at) noexcept
     void raise_flag(int* at) noexcept
+    void raise_flag(int* at, int value) noexcept
     bint age(int directory, const char* name, uint8_t kind, Moment* mtime) noexcept
     int reopen(int path_fd) noexcept
 
@@ -112,7 +113,7 @@ cdef struct walk_t:
     size_t most_weight
     int idle
     int stop
-    int failed
+    int failed  # an errno
     long kept
     int root
     char* above
@@ -163,6 +164,8 @@ cdef void walk_unhold(walk_t* walk, item_t* item) noexcept nogil
 cdef int walk_target(walker_t* walker, const found_t* found) noexcept nogil
 # No memory: the walk ends and is failed.
 cdef void walk_fail(walk_t* walk) noexcept nogil
+# Look at the errno of what could not be opened: where it tells of a shortage, the walk ends and is failed.
+cdef void walk_missed(walk_t* walk) noexcept nogil
 
 cdef class Walk:
     # Owns a walk, its walkers and the descriptor of the tree's root.
@@ -173,3 +176,5 @@ cdef class Walk:
     cdef BaseRules _rules
     cdef Tracked _tracked
     cdef Glob _glob
+    # Raise what a walk has failed of, if it has.
+    cdef int check(self) except -1

@@ -1,6 +1,7 @@
 """One walk of a tree, shared by several threads: directories and runs of files in path order."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.errno cimport ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -73,6 +74,13 @@ cdef extern from "<pthread.h>" nogil:
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
+cdef extern from *:
+    """
+    #include <cerrno>
+    static inline void set_errno(int error) { errno = error; }
+    """
+    void set_errno(int error) noexcept nogil
+
 cdef extern from "<fcntl.h>" nogil:
     int openat(int directory, const char* name, int flags)
 
@@ -85,6 +93,7 @@ cdef extern from "walk.h" namespace "walk" nogil:
         int root, const char* above, size_t above_size, int directory, const char* path, const char* name
     ) noexcept
     char* read_rules(int directory, const char* name, size_t most, size_t* size) noexcept
+    bint shortage(int error) noexcept
     void retain(long* count) noexcept
     long kept(const long* count) noexcept
     bint release_one "walk::release"(long* count) noexcept
@@ -284,8 +293,16 @@ cdef void finish(walk_t* walk, item_t* it) noexcept nogil:
 
 cdef void walk_fail(walk_t* walk) noexcept nogil:
     """See the pxd."""
-    raise_flag(&walk.failed)
+    raise_flag(&walk.failed, ENOMEM)
     raise_flag(&walk.stop)
+
+
+cdef void walk_missed(walk_t* walk) noexcept nogil:
+    """See the pxd."""
+    cdef int error = errno
+    if shortage(error):
+        raise_flag(&walk.failed, error)
+        raise_flag(&walk.stop)
 
 
 # --------------------------------------------------------------------------------------------------- one directory
@@ -330,21 +347,33 @@ cdef int state_of(
 
 
 cdef int push_rules(dir_t* it, int fd, bint git, bint dot) noexcept nogil:
-    """Add the rules of a directory's own files, as far as they may exist, to those that hold in it. -1: no memory."""
+    """Add the rules of a directory's own files, as far as they may exist, to those that hold in it.
+
+    -1: a shortage, which errno tells.
+    """
     cdef char* gitignore = NULL
     cdef char* dotignore = NULL
     cdef size_t n = 0, m = 0
     cdef rules_t* made
+    cdef int failed
     if git:
         gitignore = read_rules(fd, ".gitignore", MAX_RULES, &n)
+        if gitignore == NULL and shortage(errno):
+            return -1
     if dot:
         dotignore = read_rules(fd, ".ignore", MAX_RULES, &m)
+        if dotignore == NULL and shortage(errno):
+            failed = errno
+            free(gitignore)
+            set_errno(failed)
+            return -1
     if gitignore == NULL and dotignore == NULL:
         return 0
     made = rules_push(it.rules, it.path, it.size, gitignore, n, dotignore, m)
     free(gitignore)
     free(dotignore)
     if made == NULL:
+        set_errno(ENOMEM)
         return -1
     rules_release(it.rules)
     it.rules = made
@@ -574,6 +603,8 @@ cdef void open_dir(walker_t* walker, dir_t* it, const open_t* above) noexcept no
         walker.dir_fd = openat(above.fd, &it.path[it.name], DIRECTORY_FLAGS)
     else:
         walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
+    if walker.dir_fd < 0:
+        walk_missed(walker.walk)
 
 
 cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
@@ -587,12 +618,11 @@ cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
     open_release(unread.above)
     unread.above = NULL
     if walker.dir_fd >= 0:
-        if list_names(walker.dir_fd, walk.ordered, &walker.listing):
-            failed = True
-        elif unread.dir.state == RULED and push_rules(
-            unread.dir, walker.dir_fd, listing.gitignore, listing.ignore
+        if list_names(walker.dir_fd, walk.ordered, &walker.listing) or (
+            unread.dir.state == RULED
+            and push_rules(unread.dir, walker.dir_fd, listing.gitignore, listing.ignore)
         ):
-            failed = True
+            walk_missed(walk)
         else:
             files = sift(walk, unread.dir, listing)
             runs = walk.ordered or files > walk.run
@@ -840,6 +870,8 @@ cdef int walk_target(walker_t* walker, const found_t* found) noexcept nogil:
         used = it.size + 1
     memcpy(path + used, found.name, found.size + 1)
     fd = open_target(walk.root, walk.above, walk.above_size, walker.dir_fd, path, found.name)
+    if fd < 0:
+        walk_missed(walk)
     free(path)
     return fd
 
@@ -902,6 +934,7 @@ cdef class Walk:
         self.walk.root = os.dup(root)
         keep_above(&self.walk, os.readlink(b"/proc/self/fd/%d" % self.walk.root))
         if begin(&self.walk, rules.p, cwd, file):
+            self.check()
             raise MemoryError
 
     def __dealloc__(self):
@@ -925,6 +958,15 @@ cdef class Walk:
         pthread_cond_destroy(&self.walk.wake)
         pthread_mutex_destroy(&self.walk.lock)
 
+    cdef int check(self) except -1:
+        """See the pxd."""
+        cdef int failed = flag(&self.walk.failed)
+        if failed == ENOMEM:
+            raise MemoryError
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        return 0
+
     def stop(self):
         """See the stub."""
         raise_flag(&self.walk.stop)
@@ -936,14 +978,13 @@ cdef class Walk:
 
 
 cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noexcept nogil:
-    """Go from the root (consumed) to the directory `path`, collecting the rules on the way. NULL: no memory.
+    """Go from the root (consumed) to the directory `path`, collecting the rules on the way. NULL: a shortage.
 
     In a directory that is ignored, or lies in `.git` or `.kd`, no rule holds: all below is hidden alike.
     """
     cdef size_t begin = 0, end
     cdef dir_t* below
     cdef int fd, state
-    cdef bint failed
     while begin < size:
         end = begin
         while end < size and path[end] != c"/":
@@ -951,10 +992,11 @@ cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noex
         state = at.state
         if state == RULED:
             fd = open_directory(walk.root, at.path, at.size)
-            failed = fd >= 0 and push_rules(at, fd, True, True) != 0
+            if fd < 0 or push_rules(at, fd, True, True):
+                walk_missed(walk)
             if fd >= 0:
                 close(fd)
-            if failed:
+            if flag(&walk.failed):
                 dir_release(at)
                 return NULL
             if (
@@ -983,7 +1025,7 @@ cdef int keep_above(walk_t* walk, bytes above) except -1:
 
 
 cdef int begin(walk_t* walk, rules_t* rules, bytes cwd, bytes file) noexcept:
-    """Put the first item into the list: the directory cwd, or only `file` in it. -1: no memory."""
+    """Put the first item into the list: the directory cwd, or only `file` in it. -1: a shortage."""
     cdef const char* path = PyBytes_AS_STRING(cwd)
     cdef size_t size = PyBytes_GET_SIZE(cwd)
     cdef int state = FREE if file is not None else RULED

@@ -18,7 +18,7 @@ from toolserver.errors import ToolError
 from toolserver.search.gitfiles import GitFiles
 from toolserver.search.judge import judge
 from toolserver.search.pattern import Plan, analyse
-from toolserver.search.threads import Job, Threads
+from toolserver.search.threads import Threads
 from toolserver.workspace.paths import Tree, kind
 from toolserver.workspace.root import MAIN
 
@@ -29,6 +29,8 @@ MIN_BITS = 8.0
 TREES_KEPT = 32
 """Trees whose git files are remembered."""
 
+Walk = Callable[[], dict[str, Any]]
+"""Answers the first arguments of a walk, as they are at that moment."""
 OnLeave = Callable[[Callable[[], None]], None]
 """Is given what to call when nobody waits for the answer any more."""
 
@@ -122,18 +124,16 @@ class SearchEngine:
 
     async def glob(self, tree: Tree, place: Place, glob: Glob, on_leave: OnLeave) -> Results:
         """Answer the newest files that `glob` fits, at most MAX_PATHS."""
-        walk = self._walk(tree, place)
 
-        def prepare() -> Listing:
+        def prepare(walk: Walk) -> Listing:
             return Listing(**walk(), glob=glob, width=self._threads.count, most=MAX_PATHS)
 
-        return await self._threads.run(prepare, lambda job: Results(*job.answer()), on_leave, large=False)
+        return await self._answer(tree, place, prepare, on_leave, large=False)
 
     async def grep(self, tree: Tree, place: Place, question: Question, on_leave: OnLeave) -> Results:
         """Answer the lines, files or counts that match. Raises BadArgument for a pattern that is none."""
-        walk = self._walk(tree, place)
 
-        def prepare() -> Job:
+        def prepare(walk: Walk) -> Grep | _Nothing:
             plan = analyse(question.pattern, literal=question.literal, ignore_case=question.ignore_case)
             if plan.never:
                 return _Nothing()
@@ -149,12 +149,27 @@ class SearchEngine:
                 **_matching(plan),
             )
 
-        def conclude(job: Job) -> Results:
-            return Results(*job.answer()) if isinstance(job, Grep) else Results(b"[]", False)
+        return await self._answer(tree, place, prepare, on_leave, large=True)
 
-        return await self._threads.run(prepare, conclude, on_leave)
+    async def _answer(
+        self,
+        tree: Tree,
+        place: Place,
+        prepare: Callable[[Walk], Listing | Grep | _Nothing],
+        on_leave: OnLeave,
+        *,
+        large: bool,
+    ) -> Results:
+        try:
+            walk = self._walk(tree, place)
+            return await self._threads.run(
+                lambda: prepare(walk), lambda job: Results(*job.answer()), on_leave, large=large
+            )
+        except OSError as error:  # a name that cannot be read is left out; this is one that the server cannot open now
+            reason = (error.strerror or "input/output error").lower()
+            raise ToolError(f"the search was ended, since it would miss something: {reason}") from error
 
-    def _walk(self, tree: Tree, place: Place) -> Callable[[], dict[str, Any]]:
+    def _walk(self, tree: Tree, place: Place) -> Walk:
         """Answer what makes the first arguments of a walk, at the moment that it starts."""
         git = self._git_files(tree)
         root = _Root(tree.fd)
@@ -192,6 +207,9 @@ class _Nothing:
 
     def stop(self) -> None:
         return
+
+    def answer(self) -> tuple[bytes, bool]:
+        return b"[]", False
 
 
 def _matching(plan: Plan, *, regex: bool = False) -> dict[str, Any]:

@@ -6,6 +6,7 @@ and git's racy rule, by which a stamp that is not safely older than the reading 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -25,6 +26,8 @@ MAX_RULES = 100 * 1024 * 1024
 """Bytes of a rule file; git leaves out a larger one, too."""
 MAX_INDEX = 1 << 30
 """Bytes of an index; a larger one counts as empty."""
+SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that tell of the server and not of a file."""
 
 Value = TypeVar("Value")
 
@@ -65,7 +68,9 @@ class _Files:
             return None
 
     def read(self, path: bytes, limit: int, make: Callable[[bytes], Value], way: str = "") -> Value | None:
-        """Answer what `make` makes of a regular file's contents; None where there is none or it cannot be read.
+        """Answer what `make` makes of a regular file's contents; None where there is none or it may not be read.
+
+        Raises OSError where the server lacks a descriptor or memory: without the file's rules too much would be shown.
 
         `way` tells apart what is made of one file in several ways.
         """
@@ -87,7 +92,9 @@ class _Files:
         now = time.time_ns()
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=self.root)
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORTAGE:
+                raise
             return None
         with open(fd, "rb", buffering=0) as file:
             status = os.fstat(fd)

@@ -52,7 +52,8 @@ class Run(Generic[J, R]):
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self.stopped = False
-        self.done: asyncio.Future[R] = self._loop.create_future()
+        self.done: asyncio.Future[R] | None = self._loop.create_future()
+        """Its result; None once nobody waits for it any more."""
 
     def stop(self) -> None:
         """Have it end soon, with `Stopped`; from any thread."""
@@ -60,6 +61,11 @@ class Run(Generic[J, R]):
             self.stopped = True
             if self._job is not None:
                 self._job.stop()
+
+    def leave(self) -> None:
+        """Have it end, with nobody waiting: what it failed of knows the run, and would be kept as long as that."""
+        self.stop()
+        self.done = None
 
     def turn(self, index: int, again: Callable[[Run[J, R], int], None]) -> None:
         """Work for a slice of time, and queue up again where more is left to do."""
@@ -107,7 +113,7 @@ class Run(Generic[J, R]):
             self._tell(self._set_exception, error)
         else:
             self._tell(self._set_result, result)
-        self._job = None
+        self._job = self._error = None
 
     def _tell(self, tell: Callable[..., None], what: object) -> None:
         try:
@@ -116,11 +122,11 @@ class Run(Generic[J, R]):
             return  # the loop is closed: nobody waits any more
 
     def _set_result(self, result: R) -> None:
-        if not self.done.done():
+        if self.done is not None and not self.done.done():
             self.done.set_result(result)
 
     def _set_exception(self, error: BaseException) -> None:
-        if not self.done.done():
+        if self.done is not None and not self.done.done():
             self.done.set_exception(error)
 
 
@@ -162,11 +168,12 @@ class Threads:
             on_leave(run.stop)
             self.start()
             self._put((run, 0), self._due)
+            assert run.done is not None
             try:
                 return await run.done
             finally:
-                run.stop()
                 self._runs.discard(run)
+                run.leave()
 
     def stop(self) -> None:
         """Stop what runs, and take no more."""
