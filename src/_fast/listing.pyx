@@ -1,7 +1,7 @@
 """The newest files of a walk; the answer as JSON."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
@@ -26,14 +26,20 @@ cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
 cdef extern from "listing.h" namespace "listing" nogil:
+    cppclass Path:
+        const char* directory
+        size_t directory_size
+        const char* name
+        size_t size
     cppclass Newest:
         size_t most
-        int add(Moment mtime, const char* directory, size_t directory_size, const char* name, size_t name_size) noexcept
+        int add(
+            Moment mtime, uint64_t visit, const char* directory, size_t directory_size, const char* name, size_t size
+        ) noexcept
         void finish() noexcept
         bint before(size_t which, const Newest& other, size_t its) noexcept
         size_t count() noexcept
-        const char* path(size_t which) noexcept
-        size_t path_size(size_t which) noexcept
+        Path path(size_t which) noexcept
 
 
 cdef int write_paths(
@@ -44,6 +50,7 @@ cdef int write_paths(
     `taken` is how many of each are written, all 0 to begin with.
     """
     cdef size_t written = 0, i, best
+    cdef Path path
     if append(to, b"[", 1):
         return -1
     while True:
@@ -58,7 +65,10 @@ cdef int write_paths(
             return append(to, b"]", 1)
         if append(to, b',"' if written else b'"', 2 if written else 1):
             return -1
-        if append_json(to, found[best].path(taken[best]), found[best].path_size(taken[best])) or append(to, b'"', 1):
+        path = found[best].path(taken[best])
+        if path.directory_size and (append_json(to, path.directory, path.directory_size) or append(to, b"/", 1)):
+            return -1
+        if append_json(to, path.name, path.size) or append(to, b'"', 1):
             return -1
         taken[best] += 1
         written += 1
@@ -100,7 +110,9 @@ cdef class Listing(Walk):
                 close(fd)
             if not age(found.dir_fd, found.name, found.kind, &mtime):
                 continue
-            if self.found[index].add(mtime, found.dir.path, found.dir.size, found.name, found.size):
+            if self.found[index].add(
+                mtime, self.walkers[index].visits, found.dir.path, found.dir.size, found.name, found.size
+            ):
                 walk_fail(&self.walk)
 
     def work(self, int index, double seconds):

@@ -138,6 +138,7 @@ cdef struct walker_t:
     dir_t* dir
     open_t* kept
     int dir_fd
+    uint64_t visits  # directories opened so far
     uint32_t steps
     int64_t deadline
     char apart[128]  # from what the next walker writes, so that no cache line is shared

@@ -596,6 +596,7 @@ cdef void open_dir(walker_t* walker, dir_t* it, const open_t* above) noexcept no
     if walker.dir == it:
         return
     close_dir(walker)
+    walker.visits += 1
     walker.dir = it
     retain(&it.refs)
     if above != NULL:

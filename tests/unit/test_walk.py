@@ -116,3 +116,27 @@ def test_the_newest_are_kept(tmp_path: pathlib.Path, most: int) -> None:
         answer, truncated = twin.drive(Listing(fd, b"", BaseRules(), **way, most=most)).answer()
         assert (json.loads(answer), truncated) == (wanted[:most], True)
     os.close(fd)
+
+
+@pytest.mark.parametrize("most", [60, 5000])
+def test_paths_are_in_the_order_of_their_components(tmp_path: pathlib.Path, most: int) -> None:
+    """Folders whose names begin alike, are longer than any key, or sort around the slash; most of the same age."""
+    folders = ["", "a/", "a/b/", "a/b c/", "a/b-c/", "a b/", "a!/", "a0/", "a/b/c/"]
+    folders += [
+        f"{long}{end}/"
+        for long in ("fifteen-letters", "sixteen-letters-", "a/twelve-more", "x" * 40)
+        for end in ("", "/y", "/y/z", "-y", "!y", "0")
+    ]
+    names = [f"{folder}{name}" for folder in folders for name in ("f", "f-", "f!", "f0", "b.c", "d", "\x01", "≤")]
+    put(tmp_path, *names)
+    for at, name in enumerate(names):
+        os.utime(tmp_path / name, ns=(10**9, 10**9 + (at % 7 == 0)))
+    wanted = sorted(
+        names, key=lambda name: (-os.stat(tmp_path / name).st_mtime_ns, [part.encode() for part in name.split("/")])
+    )
+    fd = os.open(tmp_path, os.O_PATH)
+    for way in WAYS:
+        answer, truncated = twin.drive(Listing(fd, b"", BaseRules(), **way, most=most)).answer()
+        assert json.loads(answer) == wanted[:most]
+        assert truncated == (most < len(wanted))
+    os.close(fd)
