@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from toolserver._fast.wild cimport (
@@ -15,7 +15,6 @@ from toolserver._fast.wild cimport (
     wild_finish,
     wild_free,
     wild_freeze,
-    wild_hash,
     wild_last,
     wild_new,
     wild_range,
@@ -45,9 +44,10 @@ cdef int glob_match(
     const glob_t* glob, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil:
     """See the pxd."""
+    cdef uint64_t hash = 0
     if glob == NULL:
         return 1
-    return wild_last(glob.w, dir_path, dir_len, name, name_len, wild_hash(name, name_len), False) >= 0
+    return wild_last(glob.w, dir_path, dir_len, name, name_len, &hash, False) >= 0
 
 
 cdef int glob_may_match_below(const glob_t* glob, const char* dir_path, size_t dir_len) noexcept nogil:

@@ -19,7 +19,6 @@ from toolserver._fast.wild cimport (
     wild_finish,
     wild_free,
     wild_freeze,
-    wild_hash,
     wild_last,
     wild_new,
     wild_range,
@@ -354,7 +353,7 @@ cdef void rules_release(rules_t* rules) noexcept nogil:
 
 cdef inline int _ask(
     const wild_t* w, size_t base, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
-    uint64_t hash, int is_dir
+    uint64_t* hash, int is_dir
 ) noexcept nogil:
     """Ask one file's rules, relative to the directory of `base` bytes; the flags of the one that fits, or -1."""
     cdef size_t skip = 0
@@ -368,19 +367,16 @@ cdef int rules_ignored(
 ) noexcept nogil:
     """See the pxd."""
     cdef const rules_t* at = rules.dot_at
-    cdef uint64_t hash
+    cdef uint64_t hash = 0
     cdef int flags
-    if at == NULL and rules.git_at == NULL:
-        return 0
-    hash = wild_hash(name, name_len)
     while at != NULL:
-        flags = _ask(at.dot, at.dir_len, dir_path, dir_len, name, name_len, hash, is_dir)
+        flags = _ask(at.dot, at.dir_len, dir_path, dir_len, name, name_len, &hash, is_dir)
         if flags >= 0:
             return not flags & WILD_NEGATED
         at = at.parent.dot_at if at.parent != NULL else NULL
     at = rules.git_at
     while at != NULL:
-        flags = _ask(at.git, at.dir_len, dir_path, dir_len, name, name_len, hash, is_dir)
+        flags = _ask(at.git, at.dir_len, dir_path, dir_len, name, name_len, &hash, is_dir)
         if flags >= 0:
             return not flags & WILD_NEGATED
         at = at.parent.git_at if at.parent != NULL else NULL

@@ -57,12 +57,11 @@ cdef int wild_freeze(wild_t* w) noexcept nogil
 # The number of patterns in the set.
 cdef uint32_t wild_count(const wild_t* w) noexcept nogil
 
-# The hash that wild_last wants, so that many sets can be asked about one name.
-cdef uint64_t wild_hash(const char* name, size_t n) noexcept nogil
-
-# The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation.
+# The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation. `hash` is
+# 0 at first, and handed on when another set is asked about the same name.
 cdef int wild_last(
-    const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len, uint64_t hash, bint is_dir
+    const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
+    uint64_t* hash, bint is_dir
 ) noexcept nogil
 
 # 0 = no pattern fits anything below that directory.

@@ -453,11 +453,9 @@ cdef bint _fill_tables(wild_t* w) noexcept nogil:
     cdef int last
     w.words = (w.masked_count + 63) // 64
     w.tables = <uint64_t*>calloc(w.words * 512, sizeof(uint64_t))
-    w.quick = <quick_t*>calloc(w.masked_count, sizeof(quick_t))
-    if w.tables == NULL or w.quick == NULL:
+    if w.tables == NULL:
         return False
     for i in range(w.masked_count):
-        _known_end(w, &w.rules[w.masked[i]].name, w.quick + i)
         word = i >> 6
         bit = <uint64_t>1 << (i & 63)
         for last in range(2):
@@ -517,7 +515,7 @@ cdef bint _fill_slots(wild_t* w, size_t exact) noexcept nogil:
         rule = w.rules + i
         if rule.name.kind != EXACT:
             continue
-        slot = wild_hash(w.text + rule.name.at, rule.name.size) & w.slot_mask
+        slot = _hash(w.text + rule.name.at, rule.name.size) & w.slot_mask
         while w.slots[slot]:
             other = w.rules + w.slots[slot] - 1
             if (
@@ -544,11 +542,13 @@ cdef int wild_freeze(wild_t* w) noexcept nogil:
     if exact == w.rule_count:
         return 0
     w.masked = <uint32_t*>calloc(w.rule_count - exact, sizeof(uint32_t))
-    if w.masked == NULL:
+    w.quick = <quick_t*>calloc(w.rule_count - exact, sizeof(quick_t))
+    if w.masked == NULL or w.quick == NULL:
         return -1
     for i in range(w.rule_count):
         if w.rules[i].name.kind != EXACT:
             w.masked[w.masked_count] = <uint32_t>i
+            _known_end(w, &w.rules[i].name, w.quick + w.masked_count)
             w.masked_count += 1
     if w.masked_count > FEW and not _fill_tables(w):
         return -1
@@ -562,8 +562,8 @@ cdef uint32_t wild_count(const wild_t* w) noexcept nogil:
 
 # ---------------------------------------------------------------------------------------------------------- asking
 
-cdef uint64_t wild_hash(const char* name, size_t n) noexcept nogil:
-    """See the pxd."""
+cdef uint64_t _hash(const char* name, size_t n) noexcept nogil:
+    """Answer the hash of a name for the table of exact ones."""
     cdef uint64_t factor = <uint64_t>0x9E3779B97F4A7C15
     cdef uint64_t h = n * factor, word = 0
     cdef uint32_t low = 0, high = 0
@@ -752,7 +752,8 @@ cdef inline bint _holds(
 
 
 cdef int wild_last(
-    const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len, uint64_t hash, bint is_dir
+    const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
+    uint64_t* hash, bint is_dir
 ) noexcept nogil:
     """See the pxd."""
     cdef uint32_t best = 0, at
@@ -767,7 +768,9 @@ cdef int wild_last(
     if name_len == 0:
         return -1
     if w.slots != NULL:
-        slot = hash & w.slot_mask
+        if hash[0] == 0:
+            hash[0] = _hash(name, name_len)
+        slot = hash[0] & w.slot_mask
         while w.slots[slot]:
             rule = w.rules + w.slots[slot] - 1
             if rule.name.size == name_len and memcmp(w.text + rule.name.at, name, name_len) == 0:
@@ -777,10 +780,10 @@ cdef int wild_last(
                 best = at
                 break
             slot = (slot + 1) & w.slot_mask
+    end = _end(name, name_len)
     if w.words:
         first = w.tables + <uint8_t>name[0] * w.words
         last = w.tables + (256 + <size_t><uint8_t>name[name_len - 1]) * w.words
-        end = _end(name, name_len)
         word = w.words
         while word:
             word -= 1
@@ -810,6 +813,8 @@ cdef int wild_last(
             at = w.masked[i]
             if at < best:
                 break
+            if (w.quick[i].end ^ end) & w.quick[i].mask:
+                continue
             rule = w.rules + at
             if _fits(w, &rule.name, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
                 return rule.flags
