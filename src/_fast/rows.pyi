@@ -1,0 +1,1 @@
+"""The results of a search, for `grep` alone."""
