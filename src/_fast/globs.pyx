@@ -171,38 +171,43 @@ cdef list _alternatives(str text):
 
 
 @cython.wraparound(True)
-cdef list _settle(list tokens):
+cdef list _settle(list tokens, Py_ssize_t left):
     """Put an expanded alternative with a slash into components: `**` only where it is one, and at its start or behind
-    a slash. One that touches other text, as braces allow, stands for any text across components: it becomes several."""
+    a slash. One that touches other text, as braces allow, stands for any text across components: it becomes several,
+    of `left` tokens together at most."""
     cdef list waiting = [tokens], settled = [], now, done
-    cdef Py_ssize_t at
+    cdef Py_ssize_t at, next, size, total
     if tokens and tokens[-1] == SLASH:
         tokens.append(DEEP)
     if tokens and tokens[0] == SLASH:
         del tokens[0]
     elif len(tokens) > 1 and tokens[0] == c"." and tokens[1] == SLASH:
         del tokens[:2]
+    total = len(tokens)
     while waiting:
         now = waiting.pop()
+        size = len(now)
         done = []
-        for at in range(len(now)):
+        for at in range(size):
             token = now[at]
             if token != DEEP:
                 done.append(token)
                 continue
             if done and done[-1] == DEEP:
                 continue
-            rest = now[at + 1:]
-            if not done or done[-1] == SLASH:
-                done.append(DEEP)
-                if rest and rest[0] not in (SLASH, DEEP):
-                    done += [SLASH, STAR]
-                continue
-            if len(waiting) + len(settled) >= MAX_ALTERNATIVES:
-                raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} alternatives")
-            waiting.append(done + (rest[1:] if rest and rest[0] == SLASH else [STAR, *rest]))
-            done += [STAR, SLASH, DEEP]
-            if rest and rest[0] not in (SLASH, DEEP):
+            next = at + 1
+            touches = next < size and now[next] not in (SLASH, DEEP)
+            if done and done[-1] != SLASH:
+                total += size
+                if total > left or len(waiting) + len(settled) >= MAX_ALTERNATIVES:
+                    raise ValueError("it is too large once each ** that touches other text is written out")
+                if next < size and now[next] == SLASH:
+                    waiting.append(done + now[next + 1:])
+                else:
+                    waiting.append([*done, STAR, *now[next:]])
+                done += [STAR, SLASH]
+            done.append(DEEP)
+            if touches:
                 done += [SLASH, STAR]
         settled.append(done)
     return settled
@@ -257,12 +262,14 @@ cdef class Glob:
         if self.p.w == NULL:
             raise MemoryError
         total = 0
+        left = MAX_TOKENS
         for tokens in _alternatives(text):
             if "/" not in text:
                 _add(self.p.w, [STAR if token == DEEP else token for token in tokens], WILD_ANYWHERE)
                 continue
-            for settled in _settle(tokens):
+            for settled in _settle(tokens, left):
                 total += 1
+                left -= len(settled)
                 if total > MAX_ALTERNATIVES:
                     raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} alternatives")
                 _add(self.p.w, settled, 0)

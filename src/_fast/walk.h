@@ -37,18 +37,17 @@ constexpr int FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLO
 inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 inline void raise_flag(int *at, int value = 1) noexcept { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
-inline long kept(const long *count) noexcept { return __atomic_load_n(count, __ATOMIC_RELAXED); }
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
 
 /* Whether a failure tells of the server, which has no descriptor or no memory left, and not of what was asked for. */
 inline bool shortage(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-inline int open_beneath(int root, const char *path, int flags, uint64_t resolve) noexcept {
+inline int open_resolved(int root, const char *path, int flags, uint64_t resolve) noexcept {
     open_how how;
     std::memset(&how, 0, sizeof how);
     how.flags = static_cast<uint64_t>(flags);
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
+    how.resolve = resolve;
     for (int tries = 0;;) {
         const long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0) return static_cast<int>(fd);
@@ -58,11 +57,17 @@ inline int open_beneath(int root, const char *path, int flags, uint64_t resolve)
     }
 }
 
-/* Open a directory below `root` without following any link; `path` is relative, empty for `root` itself. One component
- * at a time where the kernel has no openat2, or the path is longer than the kernel takes at once. -1 and errno. */
+/* Open what lies below `root`, links followed as long as they stay there. */
+inline int open_beneath(int root, const char *path, int flags) noexcept {
+    return open_resolved(root, path, flags, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+}
+
+/* Open a directory below `root` without following any link; `path` is relative and of names alone, empty for `root`
+ * itself. So each name is one of the directory before it, and nothing leads up: RESOLVE_BENEATH would only cost time. One
+ * component at a time where the kernel has no openat2, or the path is longer than it takes at once. -1 and errno. */
 inline int open_directory(int root, const char *path, size_t size) noexcept {
     if (size == 0) return openat(root, ".", DIRECTORY_FLAGS);
-    const int direct = open_beneath(root, path, DIRECTORY_FLAGS, RESOLVE_NO_SYMLINKS);
+    const int direct = open_resolved(root, path, DIRECTORY_FLAGS, RESOLVE_NO_SYMLINKS);
     if (direct >= 0 || (errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG)) return direct;
     int at = root;
     for (size_t begin = 0; begin < size;) {
@@ -97,8 +102,20 @@ inline void name_descriptor(int fd, char (&out)[32]) noexcept { std::snprintf(ou
 inline int open_target(int root, const char *above, size_t above_size, int directory, const char *path,
                        const char *name) noexcept {
     /* most links stay below their own directory */
-    int fd = open_beneath(directory, name, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0 && errno == EXDEV) fd = open_beneath(root, path, O_PATH | O_CLOEXEC, 0);
+    int fd = open_beneath(directory, name, O_PATH | O_CLOEXEC);
+    if (fd < 0 && errno == EXDEV) fd = open_beneath(root, path, O_PATH | O_CLOEXEC);
+    if (fd < 0 && errno == ENAMETOOLONG) {
+        /* from as high as the kernel takes the rest of the path at once; few links go up further than that */
+        const size_t size = std::strlen(path);
+        const char *slash = size >= PATH_MAX ? std::strchr(path + size - PATH_MAX, '/') : nullptr;
+        const int from = slash ? open_directory(root, path, static_cast<size_t>(slash - path)) : -1;
+        if (from >= 0) {
+            fd = open_beneath(from, slash + 1, O_PATH | O_CLOEXEC);
+            const int failed = errno;
+            close(from);
+            errno = failed;
+        }
+    }
     if (fd < 0) {
         /* an absolute link, or one that leaves and comes back; else there is nothing to follow */
         if (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG) return -1;

@@ -58,20 +58,12 @@ cdef enum:
     END = 4
 
 cdef struct dir_t:
-    # A directory of the walk, counted. `path` is relative to the tree's root and ends with a NUL; its last name begins
-    # at `name`.
+    # A directory of the walk, counted. `path` is relative to the tree's root and ends with a NUL.
     long refs
     rules_t* rules
     int state
     uint32_t size
-    uint32_t name
     char path[1]
-
-cdef struct open_t:
-    # An open directory, counted: who is to read a directory in it opens that from here, not from the root.
-    long refs
-    int fd
-    long* among  # how many there are
 
 cdef struct item_t:
     # A directory still to be read, or a run of files of one. A run belongs to the walker that took it; on it hang
@@ -82,7 +74,6 @@ cdef struct item_t:
     item_t* after_work
     item_t* chain
     dir_t* dir
-    open_t* above  # of a directory still to be read: the one it lies in, NULL where too many are open
     uint8_t kind
     uint8_t state
     bint listed
@@ -114,7 +105,6 @@ cdef struct walk_t:
     int idle
     int stop
     int failed  # an errno
-    long kept
     int root
     char* above
     size_t above_size
@@ -126,8 +116,8 @@ cdef struct walk_t:
     const glob_t* glob
 
 cdef struct walker_t:
-    # One walker: what it works on, and the directory that it has open (`kept`, where others may use it, too). `names`
-    # is what is left of `listing`, where the walk is not ordered.
+    # One walker: what it works on, and the directory that it has open. Where the walk is not ordered, `names` is what
+    # is left of `listing`.
     walk_t* walk
     Listing listing
     const Entry* names
@@ -136,7 +126,6 @@ cdef struct walker_t:
     item_t* chain
     item_t* base
     dir_t* dir
-    open_t* kept
     int dir_fd
     uint64_t visits  # directories opened so far
     uint32_t steps

@@ -81,11 +81,7 @@ cdef extern from *:
     """
     void set_errno(int error) noexcept nogil
 
-cdef extern from "<fcntl.h>" nogil:
-    int openat(int directory, const char* name, int flags)
-
 cdef extern from "walk.h" namespace "walk" nogil:
-    const int DIRECTORY_FLAGS
     void discard(Listing* listing) noexcept
     int list_names "walk::list"(int directory, bint ordered, Listing* listing) noexcept
     int open_directory(int root, const char* path, size_t size) noexcept
@@ -95,7 +91,6 @@ cdef extern from "walk.h" namespace "walk" nogil:
     char* read_rules(int directory, const char* name, size_t most, size_t* size) noexcept
     bint shortage(int error) noexcept
     void retain(long* count) noexcept
-    long kept(const long* count) noexcept
     bint release_one "walk::release"(long* count) noexcept
 
 cdef enum:
@@ -114,8 +109,6 @@ cdef size_t MAX_RULES = 100 << 20
 # Bytes of an ignore file; git reads none that is larger.
 cdef int64_t LOOKS = 16
 # Files between two looks at the clock.
-cdef long KEPT = 128
-# Directories of one walk that stay open for those in them; no more than its depth times its walkers ever do.
 cdef long NAP_NS = 2000000
 # How long a walker without work sleeps before it lets go of its thread.
 
@@ -137,7 +130,6 @@ cdef dir_t* dir_new(const dir_t* parent, const char* name, size_t size, rules_t*
     made.rules = rules
     rules_retain(rules)
     made.size = <uint32_t>(above + size)
-    made.name = <uint32_t>above
     if above:
         memcpy(made.path, parent.path, above - 1)
         made.path[above - 1] = c"/"
@@ -164,17 +156,8 @@ cdef item_t* item_new(dir_t* it, uint8_t kind) noexcept nogil:
     return made
 
 
-cdef void open_release(open_t* it) noexcept nogil:
-    """Give back one reference, the last one closes the directory; NULL is allowed."""
-    if it != NULL and release_one(&it.refs):
-        close(it.fd)
-        release_one(it.among)
-        free(it)
-
-
 cdef void item_free(item_t* it) noexcept nogil:
     """Free an item that is in no list and that no walker has."""
-    open_release(it.above)
     dir_release(it.dir)
     free(it.names)
     release_text(&it.rows)
@@ -422,25 +405,6 @@ cdef bint keep(const walk_t* walk, const dir_t* it, const Listing* listing, Entr
     return state_of(walk, it, name, entry.size, entry.kind == DIRECTORY) != 0
 
 
-cdef open_t* keep_open(walker_t* walker) noexcept nogil:
-    """Answer the directory that the walker has open, for somebody else to hold; NULL where too many are kept."""
-    cdef walk_t* walk = walker.walk
-    cdef open_t* it = walker.kept
-    if it == NULL:
-        if kept(&walk.kept) >= KEPT:
-            return NULL
-        it = <open_t*>malloc(sizeof(open_t))
-        if it == NULL:
-            return NULL
-        it.refs = 1
-        it.fd = walker.dir_fd
-        it.among = &walk.kept
-        walker.kept = it
-        retain(&walk.kept)
-    retain(&it.refs)
-    return it
-
-
 cdef item_t* child(walker_t* walker, const Entry* entry) noexcept nogil:
     """Make the item of a directory in the one that the walker has open. NULL: no memory."""
     cdef const walk_t* walk = walker.walk
@@ -521,7 +485,6 @@ cdef item_t* contents(walker_t* walker, bint runs, bint* failed) noexcept nogil:
         if not worth_entering(walk, made):
             item_free(made)
             continue
-        made.above = keep_open(walker)
         if tail == NULL:
             head = made
         else:
@@ -581,17 +544,14 @@ cdef void stack(walker_t* walker, item_t* head) noexcept nogil:
 
 cdef void close_dir(walker_t* walker) noexcept nogil:
     """Let go of the open directory."""
-    if walker.kept != NULL:
-        open_release(walker.kept)
-    elif walker.dir_fd >= 0:
+    if walker.dir_fd >= 0:
         close(walker.dir_fd)
-    walker.kept = NULL
     walker.dir_fd = -1
     dir_release(walker.dir)
     walker.dir = NULL
 
 
-cdef void open_dir(walker_t* walker, dir_t* it, const open_t* above) noexcept nogil:
+cdef void open_dir(walker_t* walker, dir_t* it) noexcept nogil:
     """Open a directory of the walk in place of the one that is open; `dir_fd` is -1 when it cannot be."""
     if walker.dir == it:
         return
@@ -599,11 +559,8 @@ cdef void open_dir(walker_t* walker, dir_t* it, const open_t* above) noexcept no
     walker.visits += 1
     walker.dir = it
     retain(&it.refs)
-    if above != NULL:
-        # one name, no link followed: so it lies where its parent lies, which was opened below the root
-        walker.dir_fd = openat(above.fd, &it.path[it.name], DIRECTORY_FLAGS)
-    else:
-        walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
+    # from the root each time: the directory above may have been moved out of the tree meanwhile
+    walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
     if walker.dir_fd < 0:
         walk_missed(walker.walk)
 
@@ -615,9 +572,7 @@ cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
     cdef item_t* head = NULL
     cdef size_t files = 0
     cdef bint runs = False, failed = False
-    open_dir(walker, unread.dir, unread.above)
-    open_release(unread.above)
-    unread.above = NULL
+    open_dir(walker, unread.dir)
     if walker.dir_fd >= 0:
         if list_names(walker.dir_fd, walk.ordered, &walker.listing) or (
             unread.dir.state == RULED
@@ -811,7 +766,7 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
                 read_directory(walker, it)
                 continue
             walker.item = it
-            open_dir(walker, it.dir, NULL)
+            open_dir(walker, it.dir)
         if (
             it.count == 0
             or walker.dir_fd < 0

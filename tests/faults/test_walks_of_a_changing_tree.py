@@ -90,6 +90,29 @@ def test_every_answer_of_glob_is_one(tmp_path: pathlib.Path, changing: Callable[
     os.close(fd)
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_folder_that_is_moved_out_of_the_tree_is_not_followed(tmp_path: pathlib.Path, width: int) -> None:
+    """A listing between two of its steps: what lies outside now, and came into being there, is never shown."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    for number in range(60):
+        folder = root / f"moved/{number:02}/deep"
+        folder.mkdir(parents=True)
+        (folder / "before").touch()
+    fd = os.open(root, os.O_PATH)
+    listing = Listing(fd, b"", BaseRules(), None, Glob(b"**"), width=width)
+    for _ in range(2):  # 16 looks a step: some of the folders have been read then
+        assert listing.work(0, 0)
+    (root / "moved").rename(outside / "moved")
+    for number in range(60):
+        (outside / f"moved/{number:02}/deep/after").touch()
+        (outside / f"moved/{number:02}/after").touch()
+    paths = json.loads(twin.drive(listing).answer()[0])
+    os.close(fd)
+    assert len(paths) < 60
+    assert not [path for path in paths if path.endswith("after")]
+
+
 def test_nothing_is_left_open(tmp_path: pathlib.Path, changing: Callable[[], bool]) -> None:
     before = len(os.listdir("/proc/self/fd"))
     fd = os.open(tmp_path, os.O_PATH)

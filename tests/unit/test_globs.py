@@ -129,7 +129,17 @@ def test_a_lone_surrogate_is_refused() -> None:
         compiled("a\ud800", "pattern")
 
 
-@pytest.mark.parametrize("pattern", ["{a,b}" * 13, "{" + "a," * MAX_ALTERNATIVES + "}", "{a,b}" * 11 + "c" * 5000])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "{a,b}" * 13,
+        "{" + "a," * MAX_ALTERNATIVES + "}",
+        "{a,b}" * 11 + "c" * 5000,
+        "/" + "a{**}" * 11 + "b" * 60_000,
+        "a{**}/" * 5000,
+        "/{" + "a{**}a{**}," * 2000 + "}" + "x" * 100,
+    ],
+)
 def test_too_large_once_expanded(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"alternatives|too large"):
         Glob(pattern.encode())

@@ -74,8 +74,12 @@ def test_a_tree_deeper_than_a_path_may_be_long(tmp_path: pathlib.Path) -> None:
         fd = below
     os.close(os.open("file.txt", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
     os.symlink("file.txt", "link.txt", dir_fd=fd)
+    os.mkdir("z", dir_fd=fd)
+    os.symlink("../file.txt", "z/up.txt", dir_fd=fd)
+    os.symlink("../" * 27 + "file.txt", "z/outside.txt", dir_fd=fd)
     os.close(fd)
-    assert [path.rpartition("/")[2] for path in listed(tmp_path)] == ["file.txt", "link.txt"]
+    (tmp_path.parent / "file.txt").touch()
+    assert [path.rpartition("/")[2] for path in listed(tmp_path)] == ["file.txt", "link.txt", "up.txt"]
 
 
 def test_many_files_in_one_folder(tmp_path: pathlib.Path) -> None:

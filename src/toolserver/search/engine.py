@@ -41,10 +41,12 @@ class _Root:
     __slots__ = ("fd",)
 
     def __init__(self, fd: int) -> None:
+        self.fd = -1
         self.fd = os.dup(fd)
 
     def __del__(self) -> None:
-        os.close(self.fd)
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,9 @@ def directory(tree: Tree, cwd: str | None) -> Place:
 def directory_or_file(tree: Tree, cwd: str | None) -> Place:
     """Answer the directory or the regular file that a call names; a ToolError where it is neither."""
     place = tree.place("." if cwd is None else cwd, "cwd")
-    fd = tree.open(place, os.O_PATH)
+    fd, path = tree.locate(place, os.O_PATH)
     try:
         mode = os.fstat(fd).st_mode
-        path = tree.path_of(fd, place)
     finally:
         os.close(fd)
     if stat.S_ISDIR(mode):

@@ -214,13 +214,7 @@ class Tree:
         """Open the `cwd` of a call (None: the root); answer the descriptor and its link-free root-relative path."""
         if given is None:
             return os.dup(self.fd), b""
-        place = self.place(given, field)
-        fd = self.open(place, os.O_PATH | os.O_DIRECTORY)
-        try:
-            return fd, self.path_of(fd, place)
-        except BaseException:
-            os.close(fd)
-            raise
+        return self.locate(self.place(given, field), os.O_PATH | os.O_DIRECTORY)
 
     def directory_path(self, given: str | bytes | None, field: str = "cwd") -> bytes:
         """Answer the link-free root-relative path of the `cwd` of a call (None: the root), which is a directory."""
@@ -230,9 +224,26 @@ class Tree:
         os.close(fd)
         return path
 
+    def locate(self, place: Place, flags: int) -> tuple[int, bytes]:
+        """Open a place as `open` does, and answer the link-free root-relative path of what was opened, too."""
+        try:
+            return self.open_real(place.path, flags), place.path
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # no link is on the way
+                raise failure(place.given, error) from error
+        fd = self.open(place, flags)
+        try:
+            return fd, self.path_of(fd, place)
+        except BaseException:
+            os.close(fd)
+            raise
+
     def path_of(self, fd: int, place: Place) -> bytes:
-        """Answer where an open descriptor lies below the root, as the kernel names it."""
-        found = os.readlink(b"/proc/self/fd/%d" % fd)
+        """Answer where an open descriptor lies below the root, as the kernel names it. ToolError: it cannot be told."""
+        try:
+            found = os.readlink(b"/proc/self/fd/%d" % fd)
+        except OSError as error:
+            raise failure(place.given, error) from error
         return self._inside(found, place)
 
 
