@@ -17,19 +17,10 @@ from dataclasses import dataclass
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
+from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import descendants
-from toolserver.processes.launch import (
-    DEFAULT_PATH,
-    Child,
-    Ends,
-    Launcher,
-    Program,
-    Where,
-    candidates,
-    cannot,
-    high,
-    not_started,
-)
+from toolserver.processes.launch import Child, Launcher, Where
+from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started
 from toolserver.workspace.kd import KD, open_kd
 from toolserver.workspace.root import MAIN, TREES
 

@@ -1,29 +1,23 @@
-"""From a command to a running child: the environment, the program that is really executed, its descriptors."""
+"""From a command to a running child."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import signal
-import struct
-import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolserver._fast.spawn import spawn
 from toolserver.errors import BadArgument, ToolError
 from toolserver.processes.children import Children
-from toolserver.processes.command import Command, Terminal
+from toolserver.processes.command import Command
+from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import members
 from toolserver.processes.procfs import ticks
+from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started, program_of
 
-SCRIPT_FD = 9
-"""Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""
-SHORT = 4096
-"""Bytes of a shell's text that are handed over in a variable; longer ones in a file in memory, which takes longer."""
-DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
 
 
@@ -40,17 +34,6 @@ class Where:
     def path(self) -> bytes:
         """The absolute path of the directory."""
         return os.path.join(self.root, self.cwd) if self.cwd else self.root
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What is executed: `argv[0]`, looked for on the PATH of `env`; `passed` are (here, there) numbers."""
-
-    argv: tuple[bytes, ...]
-    env: Mapping[bytes, bytes]
-    passed: tuple[tuple[int, int], ...] = ()
-    own_terminal: bool = False
-    """Whether it makes its standard input, a terminal then, the controlling one by itself."""
 
 
 class Child:
@@ -127,14 +110,7 @@ class Launcher:
         ends = Ends()
         script = -1
         try:
-            env = self.variables(command, where)
-            if not isinstance(command.cmd, str):
-                program = Program(tuple(map(os.fsencode, command.cmd)), env)
-            elif len(text := command.cmd.encode()) <= SHORT:
-                program = _shell_with_variable(text, env)
-            else:
-                script = _script(text)
-                program = Program(_shell(b". /dev/fd/%d" % SCRIPT_FD), env, ((script, SCRIPT_FD),))
+            program, script = program_of(command, self.variables(command, where))
             program = self.wrap(program, command, where)
             tty = ends.open(self._null, command.terminal, takes_input, by_itself=program.own_terminal)
             return self._run(program, where, ends, tty), ends
@@ -194,133 +170,3 @@ class Launcher:
             there = any(os.access(path, os.F_OK, dir_fd=where.fd) for path in paths)
             worst = errno.EACCES if there else errno.ENOENT
         raise ToolError(cannot(name.decode(errors="replace"), worst))
-
-
-class Ends:
-    """The descriptors of a command's streams: ours, and those (here, there) that it gets."""
-
-    __slots__ = ("_given", "errors", "input", "output", "theirs")
-
-    def __init__(self) -> None:
-        self.input = self.output = self.errors = -1
-        self.theirs: list[tuple[int, int]] = []
-        self._given: list[int] = []
-
-    def open(
-        self, null: int, terminal: Terminal | None, takes_input: bool, *, by_itself: bool
-    ) -> tuple[int, bytes] | None:
-        """Open all of them; ours do not block. Answer the terminal to open as the controlling one, if there is one.
-
-        With `by_itself` the program gets the terminal as its input, too, whatever it takes, and sees to that.
-        """
-        if terminal is not None:
-            return self._open_terminal(null, terminal, takes_input, by_itself)
-        self.output = self._pipe(1)
-        self.errors = self._pipe(2)
-        if takes_input:
-            read, self.input = os.pipe2(os.O_CLOEXEC)
-            self._give(read, 0)
-            os.set_blocking(self.input, False)
-        else:
-            self.theirs.append((null, 0))
-        return None
-
-    def _open_terminal(
-        self, null: int, terminal: Terminal, takes_input: bool, by_itself: bool
-    ) -> tuple[int, bytes] | None:
-        self.output, slave = os.openpty()
-        self._given.append(slave)
-        os.set_blocking(self.output, False)
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", terminal.rows, terminal.cols, 0, 0))
-        name = os.ttyname(slave).encode()
-        slave = self._give(os.dup(slave), 1, 2)
-        if takes_input:
-            self.input = os.dup(self.output)
-        self.theirs.append((slave if takes_input or by_itself else null, 0))
-        if by_itself:
-            return None
-        return (0 if takes_input else 2), name
-
-    def _pipe(self, number: int) -> int:
-        read, write = os.pipe2(os.O_CLOEXEC)
-        self._give(write, number)
-        os.set_blocking(read, False)
-        return read
-
-    def _give(self, fd: int, *numbers: int) -> int:
-        fd = high(fd)
-        self._given.append(fd)
-        self.theirs += [(fd, number) for number in numbers]
-        return fd
-
-    def close_theirs(self) -> None:
-        for fd in self._given:
-            os.close(fd)
-        self._given.clear()
-
-    def close(self) -> None:
-        for fd in (self.input, self.output, self.errors):
-            if fd >= 0:
-                os.close(fd)
-        self.input = self.output = self.errors = -1
-
-
-def high(fd: int) -> int:
-    """Answer the descriptor, moved out of the way of the numbers that a child gets."""
-    if fd > SCRIPT_FD:
-        return fd
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SCRIPT_FD + 1)
-    os.close(fd)
-    return moved
-
-
-def _shell(text: bytes) -> tuple[bytes, ...]:
-    """Answer a shell that runs the text with `$0` as a shell's own command has it, whatever PATH it is given.
-
-    The text is never the command's own: that must not stand on a command line, where `pkill -f` would find it.
-    """
-    return b"/bin/sh", b"-c", text, b"sh"
-
-
-def _shell_with_variable(text: bytes, env: dict[bytes, bytes]) -> Program:
-    """Answer a shell that runs a text from a variable, of which the commands it runs know nothing."""
-    name = b"_toolserver_command"
-    while name in env:
-        name += b"_"
-    return Program(_shell(b'eval "unset %s;$%s"' % (name, name)), env | {name: text})
-
-
-def _script(text: bytes) -> int:
-    """Answer a descriptor of the text, for the shell to read with its `.`.
-
-    So the text may be of any length and stdin stays free. The first words close the descriptor: the shell has a copy
-    of its own by then, and the commands it runs get none.
-    """
-    fd = high(os.memfd_create("command", os.MFD_CLOEXEC))
-    data = memoryview(b"exec %d<&-;%s" % (SCRIPT_FD, text))
-    while data:
-        data = data[os.write(fd, data) :]
-    return fd
-
-
-def not_started(command: Command, error: OSError) -> ToolError:
-    """Answer why the system does not let a command start."""
-    return ToolError(f"{command.shown[:200]}: {(error.strerror or 'cannot be started').lower()}")
-
-
-def candidates(name: bytes, path: bytes) -> list[bytes]:
-    if b"/" in name:
-        return [name]
-    return [os.path.join(folder or b".", name) for folder in path.split(b":")]
-
-
-def cannot(name: str, code: int) -> str:
-    if code == errno.ENOENT:
-        return (
-            f"{name}: no such file, or its interpreter is missing"
-            if "/" in name
-            else f"{name}: no such program on PATH"
-        )
-    if code == errno.EACCES:
-        return f"{name}: cannot be executed: permission denied"
-    return f"{name}: cannot be executed: {os.strerror(code).lower()}"

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from toolserver.processes.command import Command
+from toolserver.processes.ends import Ends
 from toolserver.processes.feed import Backlog, Feed, Reader
 from toolserver.processes.group import gone
-from toolserver.processes.launch import Child, Ends, Where
+from toolserver.processes.launch import Child, Where
 from toolserver.processes.pump import Output, Pump
 from toolserver.processes.stdin import Stdin
 from toolserver.processes.turns import Crowd
