@@ -79,6 +79,30 @@ def test_jobs_are_ended_too(bare: Server) -> None:
     assert bare.ok("process_list")["processes"][0]["state"] == "killed_by_restart"
 
 
+def test_what_a_job_has_left_is_ended_however_many_came_after(bare: Server) -> None:
+    """Its leader is gone, and its line is kept as long as the group lives."""
+    duration = mark()
+    bare.ok("exec", cmd=f"sleep {duration} > /dev/null 2>&1 & exit 0")
+    for _ in range(600):
+        bare.ok("exec", cmd=["true"])
+    assert len(sleepers(duration)) == 1
+    bare.restart(signal.SIGKILL)
+    assert not sleepers(duration)
+
+
+def test_lines_are_used_again(bare: Server, state: dict[str, str]) -> None:
+    """The notes grow with what runs at once, not with what ran."""
+    for _ in range(50):
+        bare.ok("exec", cmd=["true"])
+    [path] = notes(state)
+    assert len(path.read_bytes()) == 128 + 80
+    assert path.read_bytes()[128:].isspace()
+    detach(bare, "sleep 500", relaunch=False)
+    assert len(path.read_bytes()) == 128 + 80
+    bare.fails(500, "exec", cmd=["no-such-program"])
+    assert path.read_bytes()[128 + 80 :].isspace()
+
+
 def test_the_notes_are_private_and_go(bare: Server, state: dict[str, str]) -> None:
     """Mode 0600, none without children, none after a clean stop, none of a killed server after the next start."""
     assert notes(state) == []
@@ -101,12 +125,12 @@ def test_notes_of_somebody_else_end_nothing(bare: Server, state: dict[str, str])
     with subprocess.Popen(["sleep", "500"], start_new_session=True) as other:
         bare.stop(signal.SIGKILL)
         whole = path.read_bytes()
-        line = f"{other.pid} 1 2".encode().ljust(47) + b"\n"
+        line = f"{other.pid} 1 2 0 0".encode().ljust(79) + b"\n"
         path.write_bytes(whole + line)
         bare.start()
         assert other.poll() is None
         start = pathlib.Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        line = f"{other.pid} {start} {start}".encode().ljust(47) + b"\n"
+        line = f"{other.pid} {start} {start} 0 0".encode().ljust(79) + b"\n"
         (path.parent / ("children-" + "0" * 24)).write_bytes(b"an earlier boot".ljust(127) + b"\n" + line)
         bare.restart()
         assert other.poll() is None

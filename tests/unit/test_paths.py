@@ -144,3 +144,25 @@ def test_link_swapped_during_calls(tree: Tree, root: pathlib.Path) -> None:
         thread.join()
     assert "outside" not in seen
     assert seen <= {"inside", OutsideTree, ToolError}
+
+
+def test_a_root_that_was_replaced(tmp_path: pathlib.Path) -> None:
+    """One made anew is served, a link in its place or on the way is not, whatever it leads to."""
+    above, other = tmp_path / "above", tmp_path / "other"
+    root = above / "root"
+    root.mkdir(parents=True)
+    (other / "root").mkdir(parents=True)
+    workspace = Workspace(str(root))
+    root.rmdir()
+    for make, undo in (
+        (lambda: root.symlink_to(other / "root"), root.unlink),
+        (lambda: (above.rename(tmp_path / "moved"), above.symlink_to(other)), above.unlink),
+    ):
+        make()
+        with pytest.raises(BadArgument, match="not there now"):
+            workspace.tree("main")
+        undo()
+    root.mkdir(parents=True)
+    (root / "new").touch()
+    with workspace.tree("main") as tree:
+        assert os.listdir(f"/proc/self/fd/{tree.fd}") == ["new"]

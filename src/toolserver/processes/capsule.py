@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolserver.errors import ToolError
+from toolserver.errors import BadArgument, ToolError
 from toolserver.processes.command import Command
 from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import descendants
@@ -254,6 +254,8 @@ class CapsuleLauncher(Launcher):
 
     def start(self, command: Command, where: Where, *, takes_input: bool) -> tuple[Child, Ends]:
         """Run a command in a capsule, as `Launcher.start`. ToolError also for a program that is not seen inside."""
+        if where.tree == MAIN and where.cwd.startswith(TREES.encode() + b"/"):
+            raise BadArgument(f"cwd: in main's capsule {TREES} is covered; name the working directory as `tree`")
         if not isinstance(command.cmd, str):
             self._check(command, where)
         try:
@@ -277,8 +279,12 @@ class CapsuleLauncher(Launcher):
         argv = [*argv, *program.argv]
         return Program(tuple(argv), program.env, (*program.passed, (self._write, STATUS_FD)), own_terminal=True)
 
-    def child(self, pid: int, since: int) -> Child:
+    def child(self, pid: int, forget: Callable[[], None] | None) -> Child:
         return CapsuleChild(pid, self._status)
+
+    def noted(self) -> None:
+        """A capsule ends with the server by itself."""
+        return
 
     def _check(self, command: Command, where: Where) -> None:
         """Raise ToolError for a program that could not be executed inside."""

@@ -1,9 +1,10 @@
-"""The running children of a server, noted outside the workspace for whoever starts after it was killed.
+"""The children of a server, noted outside the workspace for whoever starts after it was killed.
 
 One file a server in its state directory, mode 0600, locked (flock) for as long as the server lives: the kernel lets go
-of a dead one's. Each child is one line of fixed length, appended right after its start, so a note costs one write.
-A line names the child by its pid and by the two moments between which it began: to ask /proc for the exact one takes as
-long as all else here, and what /proc has once told of a process makes its end slower.
+of a dead one's. Each child has a line of fixed length: written before it is started, since a kill may come before its
+pid is known, with the pipe of its output, by which it is found then; with its pid once there is one; and blank again
+when nothing of it is left. To ask /proc when it began would take as long as all else here, and what /proc has once told
+of a process makes its end slower: so a line names the two moments between which that was.
 """
 
 from __future__ import annotations
@@ -20,69 +21,124 @@ from dataclasses import dataclass
 from toolserver.processes.procfs import this_boot, ticks
 
 NAME = re.compile(r"children-[0-9a-f]{24}")
+_FORMAT = b"2"
 _HEAD = 128
-_LINE = 48
-_ENDED = 1024
-"""Lines of ended children after which the file is written anew."""
+_LINE = 80
+_LOOK = 256
+"""Ends after which the groups that outlived their leaders are looked at again."""
 
 log = logging.getLogger("toolserver.processes")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A child: it began between two moments, both in clock ticks since the boot and included."""
+    """A child; moments are in clock ticks since the boot."""
 
     pid: int
+    """0: the server was killed while it started it."""
     first: int
     last: int
+    """It began between these two moments, both included."""
+    ended: int
+    """When it was gone while others of its group lived on; 0: it had not ended."""
+    pipe: int
+    """The inode of the pipe that it got as its output; 0: a terminal."""
 
     def is_of(self, pid: int, start: int) -> bool:
         """Whether this is the process that has this pid and began at that tick."""
         return pid == self.pid and self.first <= start <= self.last
 
 
+class Entry:
+    """The line of one child, from before its start to its end."""
+
+    __slots__ = ("first", "last", "pid", "pipe", "slot")
+
+    def __init__(self, slot: int, first: int, pipe: int) -> None:
+        self.slot = slot
+        self.first = self.last = first
+        self.pipe = pipe
+        self.pid = 0
+
+
 class Children:
-    """Notes the children of this server. All methods are for the event loop's thread."""
+    """Notes the children of this server. All methods are for the event loop's thread, and raise nothing."""
 
     def __init__(self, directory: str) -> None:
         """`directory` is the state directory; it and the file come into being with the first child."""
         self._directory = directory
         self._fd = -1
         self._path = ""
-        self._lines = 0
-        self._running: dict[int, Note] = {}
+        self._slots = 0
+        self._free: list[int] = []
+        self._left: list[Entry] = []
+        """Children that have ended before their group."""
+        self._ends = 0
         self._failing = False
 
-    def add(self, pid: int, since: int) -> None:
-        """Note a child that began between the tick `since` and now. An error fails no call; it is logged once."""
-        note = Note(pid, since, ticks())
-        self._running[pid] = note
+    def starting(self, pipe: int) -> Entry:
+        """Note that a child is about to be started, whose output is the pipe of this inode."""
+        entry = Entry(self._free.pop() if self._free else self._slots, ticks(), pipe)
+        self._slots = max(self._slots, entry.slot + 1)
+        self._write(entry)
+        return entry
+
+    def started(self, entry: Entry, pid: int) -> None:
+        """Note its pid."""
+        entry.pid = pid
+        entry.last = ticks()
+        self._write(entry)
+
+    def not_started(self, entry: Entry) -> None:
+        """Forget one that could not be started."""
+        self._clear(entry)
+
+    def ended(self, entry: Entry) -> None:
+        """Forget one that has ended and was reaped, unless others of its group live on."""
+        if self._is_left(entry):
+            self._write(entry, ended=ticks())
+            self._left.append(entry)
+        else:
+            self._clear(entry)
+        self._ends += 1
+        if self._ends >= _LOOK:
+            self._ends = 0
+            left, self._left = self._left, []
+            for one in left:
+                if self._is_left(one):
+                    self._left.append(one)
+                else:
+                    self._clear(one)
+
+    @staticmethod
+    def _is_left(entry: Entry) -> bool:
+        """Whether the group of a child that was reaped has members; as long as it has, its number is nobody else's."""
+        try:
+            os.killpg(entry.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def _write(self, entry: Entry, *, ended: int = 0) -> None:
+        fields = (entry.pid, entry.first, entry.last, ended, entry.pipe)
+        self._put(entry.slot, b"%d %d %d %d %d" % fields)
+
+    def _clear(self, entry: Entry) -> None:
+        self._put(entry.slot, b"")
+        self._free.append(entry.slot)
+
+    def _put(self, slot: int, text: bytes) -> None:
+        """Write a line. An error fails no call; it is logged once."""
         try:
             if self._fd < 0:
                 self._begin()
-            os.pwrite(self._fd, _line(note), _HEAD + _LINE * self._lines)
-            self._lines += 1
+            os.pwrite(self._fd, text.ljust(_LINE - 1) + b"\n", _HEAD + _LINE * slot)
         except OSError as error:
             if not self._failing:
                 log.warning("the list of children cannot be written: %s", error.strerror)
             self._failing = True
-
-    def drop(self, pid: int) -> None:
-        """Forget a child that has ended."""
-        if self._running.pop(pid, None) is None or self._fd < 0:
-            return
-        # what is left over names processes that have gone, and does no harm; cutting the file at each exit costs 30 µs
-        if self._lines - len(self._running) > _ENDED:
-            with contextlib.suppress(OSError):
-                self._rewrite()
-
-    def _rewrite(self) -> None:
-        """Write the lines of the running ones over the first lines; a kill in between leaves some twice."""
-        data = b"".join(map(_line, self._running.values()))
-        if data:
-            os.pwrite(self._fd, data, _HEAD)
-        os.ftruncate(self._fd, _HEAD + len(data))
-        self._lines = len(self._running)
 
     def _begin(self) -> None:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
@@ -93,7 +149,7 @@ class Children:
                 self._fd = fd
             else:
                 os.close(fd)
-        os.pwrite(self._fd, this_boot().ljust(_HEAD - 1) + b"\n", 0)
+        os.pwrite(self._fd, _head().ljust(_HEAD - 1) + b"\n", 0)
 
     def close(self) -> None:
         """Give the file up at a clean stop; nothing runs any more."""
@@ -106,8 +162,8 @@ class Children:
                 os.rmdir(self._directory)
 
 
-def _line(note: Note) -> bytes:
-    return (b"%d %d %d" % (note.pid, note.first, note.last)).ljust(_LINE - 1) + b"\n"
+def _head() -> bytes:
+    return b"%s %s" % (_FORMAT, this_boot())
 
 
 def lock(fd: int) -> bool:
@@ -150,7 +206,7 @@ def left_behind(directory: str) -> Iterator[set[Note]]:
 
 
 def _read(data: bytes) -> set[Note]:
-    if data[:_HEAD].strip() != this_boot():
+    if data[:_HEAD].strip() != _head():
         return set()  # the machine or the container was started again: nothing is left
     lines = [data[at : at + _LINE].split() for at in range(_HEAD, len(data) - _LINE + 1, _LINE)]
-    return {Note(*map(int, line)) for line in lines if len(line) == 3 and all(map(bytes.isdigit, line))}
+    return {Note(*map(int, line)) for line in lines if len(line) == 5 and all(map(bytes.isdigit, line))}

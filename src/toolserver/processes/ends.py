@@ -16,10 +16,12 @@ GIVEN = 10
 class Ends:
     """The descriptors of a command's streams: ours, and those (here, there) that it gets."""
 
-    __slots__ = ("_given", "errors", "input", "output", "theirs")
+    __slots__ = ("_given", "errors", "input", "output", "pipe", "theirs")
 
     def __init__(self) -> None:
         self.input = self.output = self.errors = -1
+        self.pipe = 0
+        """The inode of the pipe of its output; 0: a terminal."""
         self.theirs: list[tuple[int, int]] = []
         self._given: list[int] = []
 
@@ -33,6 +35,7 @@ class Ends:
         if terminal is not None:
             return self._open_terminal(null, terminal, takes_input, by_itself)
         self.output = self._pipe(1)
+        self.pipe = os.fstat(self.output).st_ino
         self.errors = self._pipe(2)
         if takes_input:
             read, self.input = os.pipe2(os.O_CLOEXEC)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from toolserver._fast.spawn import spawn
 from toolserver.errors import BadArgument, ToolError
@@ -15,7 +16,6 @@ from toolserver.processes.children import Children
 from toolserver.processes.command import Command
 from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import members
-from toolserver.processes.procfs import ticks
 from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started, program_of
 
 _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
@@ -39,15 +39,13 @@ class Where:
 class Child:
     """A child process and its group. After the exit its holder calls `reap` once; until then its pid is its own."""
 
-    __slots__ = ("_notes", "pid", "pidfd")
+    __slots__ = ("_forget", "pid", "pidfd")
 
-    def __init__(self, pid: int, notes: Children | None = None, since: int = 0) -> None:
-        """`notes` are told of its start, which came at the clock tick `since` or after it, and of its end."""
+    def __init__(self, pid: int, forget: Callable[[], None] | None = None) -> None:
+        """`forget` is called once it has ended and is out of the process table."""
         self.pid = pid
         self.pidfd = os.pidfd_open(pid)
-        self._notes = notes
-        if notes is not None:
-            notes.add(pid, since)
+        self._forget = forget
 
     def terminate(self) -> None:
         """Send TERM to the whole group, as far as we may."""
@@ -73,8 +71,8 @@ class Child:
         """Take the exited child out of the process table."""
         os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED)
         os.close(self.pidfd)
-        if self._notes is not None:
-            self._notes.drop(self.pid)
+        if self._forget is not None:
+            self._forget()
 
 
 class Launcher:
@@ -93,9 +91,13 @@ class Launcher:
         """Answer what is executed in place of `program`."""
         return program
 
-    def child(self, pid: int, since: int) -> Child:
-        """Take a process that was started at the clock tick `since` or after it as a child."""
-        return Child(pid, self.children, since)
+    def child(self, pid: int, forget: Callable[[], None] | None) -> Child:
+        """Take a process that was started as a child; `forget` is for its end."""
+        return Child(pid, forget)
+
+    def noted(self) -> Children | None:
+        """Answer where children are noted that do not end with the server by themselves."""
+        return self.children
 
     def home(self, where: Where) -> bytes | None:
         """Answer the HOME of a tree's commands; None: the server's."""
@@ -139,6 +141,27 @@ class Launcher:
         return env
 
     def _run(self, program: Program, where: Where, ends: Ends, tty: tuple[int, bytes] | None) -> Child:
+        notes = self.noted()
+        if notes is None:
+            return self._taken(self._spawn(program, where, ends, tty), None)
+        entry = notes.starting(ends.pipe)
+        try:
+            pid = self._spawn(program, where, ends, tty)
+            notes.started(entry, pid)
+            return self._taken(pid, partial(notes.ended, entry))
+        except BaseException:
+            notes.not_started(entry)
+            raise
+
+    def _taken(self, pid: int, forget: Callable[[], None] | None) -> Child:
+        try:
+            return self.child(pid, forget)
+        except OSError:  # another thread has taken the descriptor that was reserved
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+
+    def _spawn(self, program: Program, where: Where, ends: Ends, tty: tuple[int, bytes] | None) -> int:
         name = program.argv[0]
         env = [b"%s=%s" % variable for variable in program.env.items()]
         fds = [*ends.theirs, *program.passed]
@@ -147,25 +170,17 @@ class Launcher:
         for path in paths:
             if len(paths) > 1 and not os.access(path, os.X_OK, dir_fd=where.fd):
                 continue
-            since = ticks()
             reserved = os.dup(self._null)  # so that a command that runs can always be held on to
             try:
-                pid = spawn(path, program.argv, env, where.fd, fds, tty)
+                return spawn(path, program.argv, env, where.fd, fds, tty)
             except OSError as error:
                 if error.errno == errno.E2BIG:
                     raise BadArgument("cmd: the argv and env together are longer than the kernel takes") from error
                 worst = error.errno or worst
                 if worst not in _TRY_NEXT:
                     break
-                continue
             finally:
                 os.close(reserved)
-            try:
-                return self.child(pid, since)
-            except OSError:  # another thread has taken it
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                raise
         if not worst:  # none can be executed, but some may be there
             there = any(os.access(path, os.F_OK, dir_fd=where.fd) for path in paths)
             worst = errno.EACCES if there else errno.ENOENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import select
 import signal
@@ -47,17 +48,34 @@ def _of_sessions(seen: Processes, children: Iterable[Note]) -> list[Status]:
     """Answer the members of the sessions and groups that the children lead, or led until they exited.
 
     A pid is not given to anybody else as long as it names a session or group. So where another process has it now, the
-    session has gone; where none has it, whoever is in the session came after its leader.
+    session has gone; where none has it, whoever is in the session came after its leader, and before the leader's end if
+    that is known: later the number may have been another's.
     """
-    leaders = {}
+    spans: dict[int, tuple[int, float]] = {}
     for child in children:
-        if child.pid not in seen or child.is_of(child.pid, seen[child.pid].start):
-            leaders[child.pid] = child.first
-    return [
-        one
-        for one in seen.values()
-        if any(one.start >= leaders.get(number, one.start + 1) for number in (one.session, one.group))
-    ]
+        if not child.pid:
+            spans |= {one.session: (child.first, math.inf) for one in seen.values() if _has(one, child)}
+        elif child.ended:
+            spans[child.pid] = (child.first, child.ended)
+        elif child.pid not in seen or child.is_of(child.pid, seen[child.pid].start):
+            spans[child.pid] = (child.first, math.inf)
+    return [one for one in seen.values() if any(_within(one.start, spans.get(n)) for n in (one.session, one.group))]
+
+
+def _within(start: int, span: tuple[int, float] | None) -> bool:
+    return span is not None and span[0] <= start <= span[1]
+
+
+def _has(one: Status, child: Note) -> bool:
+    """Whether a process has the output of a child that was being started when the server was killed."""
+    if one.start < child.first or not child.pipe:
+        return False
+    pipe = f"pipe:[{child.pipe}]"
+    for number in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{one.pid}/fd/{number}") == pipe:
+                return True
+    return False
 
 
 def _capsules(seen: Processes, root: bytes) -> list[Status]:

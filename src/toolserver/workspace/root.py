@@ -22,7 +22,10 @@ class RootDirectory:
     __slots__ = ("fd", "identity")
 
     def __init__(self, root: bytes) -> None:
-        self.fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        """`root` is a link-free path. OSError: it is none any more, or there is no such directory."""
+        self.fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if os.readlink(b"/proc/self/fd/%d" % self.fd) != root:
+            raise NotADirectoryError(errno.ENOTDIR, "a link is on the way", root)
         self.identity = identity(os.fstat(self.fd))
 
     def __del__(self) -> None:
@@ -71,7 +74,7 @@ class Workspace:
     def _root(self) -> RootDirectory:
         """Answer the directory that stands at the root's path now: it may have been removed and made anew."""
         try:
-            if identity(os.stat(self.root)) != self._directory.identity:
+            if identity(os.lstat(self.root)) != self._directory.identity:
                 self._directory = RootDirectory(self.root)
         except OSError as error:
             raise BadArgument("tree: the workspace's directory is not there now") from error

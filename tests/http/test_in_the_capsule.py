@@ -1,0 +1,24 @@
+"""Commands in the capsule over HTTP, where the kernel allows one: what is covered is named, not met by accident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kit import Server
+
+
+def test_a_cwd_that_is_covered(serve: Callable[..., Server]) -> None:
+    """main's `.agents` is empty inside; a directory below it cannot be gone to, and the answer says what to do."""
+    server = serve()
+    server.put(".agents/alpha/here", "x")
+    server.put(".agents-like/here", "x")
+    assert server.ok("exec", cmd="ls", cwd=".agents-like")["stdout"] == "here\n"
+    assert server.ok("exec", cmd="ls", tree="alpha")["stdout"] == "here\n"
+    if server.http.get("/tools").json()["fence"]["capsule"] != "active":
+        assert server.ok("exec", cmd="ls", cwd=".agents/alpha")["stdout"] == "here\n"
+        return
+    for cmd in ("ls", ["ls"]):
+        assert "`tree`" in server.fails(400, "exec", cmd=cmd, cwd=".agents/alpha")
+    assert server.ok("exec", cmd="ls -A", cwd=".agents")["stdout"] == ""
