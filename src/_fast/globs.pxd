@@ -1,7 +1,18 @@
 """The glob dialect (specification, section 5), compiled. Read-only once made; any number of threads may ask."""
 
-# One compiled pattern.
-cdef struct glob_t
+from libc.stdint cimport uint64_t
+
+from toolserver._fast.wild cimport wild_end, wild_t
+
+# One compiled pattern. Every name it matches ends with the bytes of `end` that `mask` tells, see wild_end.
+cdef struct glob_t:
+    wild_t* w
+    uint64_t end
+    uint64_t mask
+
+# 0 = the name alone shows that it does not match, which costs less than to ask.
+cdef inline bint glob_may_match(const glob_t* glob, const char* name, size_t name_len) noexcept nogil:
+    return (wild_end(name, name_len) ^ glob.end) & glob.mask == 0
 
 # 1 = the file `name` in the directory `dir_path`, relative to cwd (empty = cwd itself), matches. NULL matches all.
 cdef int glob_match(

@@ -11,6 +11,7 @@ from toolserver._fast.wild cimport (
     wild_below,
     wild_byte,
     wild_class,
+    wild_common_end,
     wild_deep,
     wild_finish,
     wild_free,
@@ -20,11 +21,7 @@ from toolserver._fast.wild cimport (
     wild_range,
     wild_slash,
     wild_star,
-    wild_t,
 )
-
-cdef struct glob_t:
-    wild_t* w
 
 cdef enum:
     # tokens below 0; from 0 on a token is a literal byte, and a class is a tuple
@@ -275,6 +272,7 @@ cdef class Glob:
                 _add(self.p.w, settled, 0)
         if wild_freeze(self.p.w) < 0:
             raise MemoryError
+        wild_common_end(self.p.w, &self.p.end, &self.p.mask)
 
     def __dealloc__(self):
         if self.p != NULL:

@@ -124,6 +124,15 @@ class Files {
         const Directory &directory = directories_[file.directory];
         return Path{text_.data() + directory.at, directory.size, text_.data() + file.at, file.size};
     }
+    /* Whether all paths can stand in JSON as they are. */
+    bool plain() const noexcept {
+        unsigned odd = 0;
+        for (const char byte : text_) {
+            odd |= static_cast<unsigned>(byte < ' ') | static_cast<unsigned>(byte == '"') |
+                   static_cast<unsigned>(byte == '\\') | static_cast<unsigned>(byte == 0x7f);
+        }
+        return odd == 0;
+    }
     /* Let go of the paths that only files taken out of `all` had; `also` is one of those that is still needed. */
     void compact(Aged *also) {
         std::string text;
@@ -205,6 +214,7 @@ class Newest {
             files_.all.erase(files_.all.begin() + static_cast<std::ptrdiff_t>(most), files_.all.end());
         }
         std::sort(files_.all.begin(), files_.all.end(), Order{files_});
+        plain_ = files_.plain();
     }
 
     /* Whether a file comes before one of another worker. */
@@ -212,6 +222,8 @@ class Newest {
         return precedes(files_.all[which], files_, other.files_.all[its], other.files_);
     }
     size_t count() const noexcept { return files_.all.size(); }
+    /* Whether the paths can stand in JSON as they are; after `finish`. */
+    bool plain() const noexcept { return plain_; }
     Path path(size_t which) const noexcept { return files_.path(files_.all[which]); }
 
   private:
@@ -239,6 +251,7 @@ class Newest {
     Files files_;
     Aged bound_{};  /* once `bounded_`: `most` files that come before it have been seen */
     bool bounded_ = false;
+    bool plain_ = false;
     char apart_[128];  /* from what the next worker writes, so that no cache line is shared */
 };
 

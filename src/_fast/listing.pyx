@@ -39,6 +39,7 @@ cdef extern from "listing.h" namespace "listing" nogil:
         void finish() noexcept
         bint before(size_t which, const Newest& other, size_t its) noexcept
         size_t count() noexcept
+        bint plain() noexcept
         Path path(size_t which) noexcept
 
 
@@ -51,6 +52,7 @@ cdef int write_paths(
     """
     cdef size_t written = 0, i, best
     cdef Path path
+    cdef int failed
     if append(to, b"[", 1):
         return -1
     while True:
@@ -66,9 +68,14 @@ cdef int write_paths(
         if append(to, b',"' if written else b'"', 2 if written else 1):
             return -1
         path = found[best].path(taken[best])
-        if path.directory_size and (append_json(to, path.directory, path.directory_size) or append(to, b"/", 1)):
+        if found[best].plain():
+            failed = append(to, path.directory, path.directory_size)
+        else:
+            failed = append_json(to, path.directory, path.directory_size)
+        if failed or (path.directory_size and append(to, b"/", 1)):
             return -1
-        if append_json(to, path.name, path.size) or append(to, b'"', 1):
+        failed = append(to, path.name, path.size) if found[best].plain() else append_json(to, path.name, path.size)
+        if failed or append(to, b'"', 1):
             return -1
         taken[best] += 1
         written += 1

@@ -153,12 +153,14 @@ inline int reopen(int path_fd) noexcept {
     return fd;
 }
 
-/* A name of a directory: where its bytes begin in Listing::raw, and its first eight as a number that sorts like them. */
+/* A name of a directory: where its bytes begin in Listing::raw, and its first eight as a number that sorts like them.
+ * `state` is the walk's. */
 struct Entry {
     uint64_t key;
     uint32_t at;
     uint16_t size;
     uint8_t kind;
+    uint8_t state;
 };
 
 /* A directory, read whole, and which ignore files are among its names. Zeroed to begin with; `discard` frees it. */
@@ -255,7 +257,7 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
                 listing->ignore = listing->ignore || std::strcmp(record->name, ".ignore") == 0;
             }
             listing->entries[listing->count++] = Entry{sorted ? key_of(record->name, size) : 0,
-                                                       static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind};
+                                                       static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind, 0};
         }
     }
     if (!sorted) return 0;

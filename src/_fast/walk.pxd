@@ -34,6 +34,7 @@ cdef extern from "walk.h" namespace "walk" nogil:
         uint32_t at
         uint16_t size
         uint8_t kind
+        uint8_t state
     cppclass Listing:
         char* raw
         Entry* entries

@@ -8,7 +8,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 import os
 
-from toolserver._fast.globs cimport Glob, glob_match, glob_may_match_below
+from toolserver._fast.globs cimport Glob, glob_match, glob_may_match, glob_may_match_below
 from toolserver._fast.ignore cimport (
     BaseRules,
     Tracked,
@@ -392,26 +392,28 @@ cdef item_t* run_new(dir_t* it, const Listing* listing, size_t start, size_t sto
 
 
 cdef bint keep(const walk_t* walk, const dir_t* it, const Listing* listing, Entry* entry) noexcept nogil:
-    """Tell whether an entry belongs to the walk."""
+    """Tell whether an entry belongs to the walk, and what holds for it."""
     cdef const char* name = listing.raw + entry.at
     cdef size_t size
     cdef const char* below
     if left_out(walk, it, entry, name):
         return False
     if entry.kind != DIRECTORY and walk.glob != NULL:
+        if not glob_may_match(walk.glob, name, entry.size):
+            return False
         below = below_cwd(walk, it, &size)
         if not glob_match(walk.glob, below, size, name, entry.size):
             return False
-    return state_of(walk, it, name, entry.size, entry.kind == DIRECTORY) != 0
+    entry.state = <uint8_t>state_of(walk, it, name, entry.size, entry.kind == DIRECTORY)
+    return entry.state != 0
 
 
 cdef item_t* child(walker_t* walker, const Entry* entry) noexcept nogil:
     """Make the item of a directory in the one that the walker has open. NULL: no memory."""
-    cdef const walk_t* walk = walker.walk
     cdef dir_t* it = walker.dir
     cdef const Listing* listing = &walker.listing
     cdef const char* name = listing.raw + entry.at
-    cdef dir_t* made = dir_new(it, name, entry.size, it.rules, state_of(walk, it, name, entry.size, True))
+    cdef dir_t* made = dir_new(it, name, entry.size, it.rules, entry.state)
     cdef item_t* item
     if made == NULL:
         return NULL

@@ -4,6 +4,7 @@ A pattern is a list of components that end at slashes. It is built piece by piec
 frozen once and is read-only from then on, so that any number of threads may ask it.
 """
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 cdef enum:
     WILD_NEGATED = 1    # kept for the caller: the rule re-includes
@@ -54,11 +55,26 @@ cdef void wild_finish(wild_t* w, uint8_t flags) noexcept nogil
 # Makes the set ready to be asked. 0, or -1 = out of memory, now or in a piece before.
 cdef int wild_freeze(wild_t* w) noexcept nogil
 
+# The last 8 bytes of a name, zeros in front of a shorter one.
+cdef inline uint64_t wild_end(const char* s, size_t n) noexcept nogil:
+    cdef uint64_t word = 0
+    cdef char* to = <char*>&word
+    cdef size_t i
+    if n >= 8:
+        memcpy(&word, s + n - 8, 8)
+    else:
+        for i in range(n):
+            to[8 - n + i] = s[i]
+    return word
+
+# What every name that any pattern of the set fits ends with, as wild_end loads it; `mask`: which bits of it are known.
+cdef void wild_common_end(const wild_t* w, uint64_t* end, uint64_t* mask) noexcept nogil
+
 # The number of patterns in the set.
 cdef uint32_t wild_count(const wild_t* w) noexcept nogil
 
-# The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation. `hash` is
-# 0 at first, and handed on when another set is asked about the same name.
+# The flags of the last pattern that fits `dir_path`/`name`, or -1 for none. Borrowed pointers, no allocation. `hash`
+# is 0 at first, and handed on when another set is asked about the same name.
 cdef int wild_last(
     const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
     uint64_t* hash, bint is_dir

@@ -51,9 +51,10 @@ cdef struct name_t:     # the pattern of one component
     uint64_t pairs      # GENERAL: the pairs of neighbouring bytes that every match holds, see _pairs
 
 cdef struct quick_t:    # what refuses most names without looking at the pattern itself
-    uint64_t end        # the last bytes of every match, as _end loads them
+    uint64_t end        # the last bytes of every match, as wild_end loads them
     uint64_t mask       # which of them are known
     uint64_t pairs
+    bint whole          # a name of enough bytes that ends so is a match
 
 cdef struct rule_t:
     name_t name
@@ -103,19 +104,6 @@ cdef inline uint64_t _pairs(const char* s, size_t n) noexcept nogil:
     for i in range(1, n):
         found |= <uint64_t>1 << ((<uint8_t>s[i - 1] * 5 + <uint8_t>s[i] * 3) & 63)
     return found
-
-
-cdef inline uint64_t _end(const char* s, size_t n) noexcept nogil:
-    """Load the last 8 bytes of a text, zeros in front of a shorter one."""
-    cdef uint64_t word = 0
-    cdef char* to = <char*>&word
-    cdef size_t i
-    if n >= 8:
-        memcpy(&word, s + n - 8, 8)
-    else:
-        for i in range(n):
-            to[8 - n + i] = s[i]
-    return word
 
 
 cdef inline bint _same(const char* a, const char* b, size_t n) noexcept nogil:
@@ -480,6 +468,7 @@ cdef void _known_end(const wild_t* w, const name_t* name, quick_t* quick) noexce
         for i in range(n):
             text[8 - n + i] = w.text[name.at + name.size + name.tail - n + i]
             mask[8 - n + i] = <char>0xff
+        quick.whole = name.size == 0 and name.tail <= 8
     else:
         step = name.size
         while step and left:
@@ -553,6 +542,18 @@ cdef int wild_freeze(wild_t* w) noexcept nogil:
     if w.masked_count > FEW and not _fill_tables(w):
         return -1
     return 0
+
+
+cdef void wild_common_end(const wild_t* w, uint64_t* end, uint64_t* mask) noexcept nogil:
+    """See the pxd."""
+    cdef size_t i
+    end[0] = mask[0] = 0
+    if w.masked_count == 0 or w.masked_count != w.rule_count:
+        return
+    end[0] = w.quick[0].end
+    mask[0] = w.quick[0].mask
+    for i in range(1, w.masked_count):
+        mask[0] &= w.quick[i].mask & ~(end[0] ^ w.quick[i].end)
 
 
 cdef uint32_t wild_count(const wild_t* w) noexcept nogil:
@@ -751,6 +752,13 @@ cdef inline bint _holds(
     return _dirs_fit(w, w.dirs + rule.dirs, rule.dir_count, path, n)
 
 
+cdef inline bint _matches(
+    const wild_t* w, const rule_t* rule, const quick_t* quick, const char* name, size_t n
+) noexcept nogil:
+    """Match a pattern whose known end is that of the name."""
+    return n >= rule.name.least if quick.whole else _fits(w, &rule.name, name, n)
+
+
 cdef int wild_last(
     const wild_t* w, const char* dir_path, size_t dir_len, const char* name, size_t name_len,
     uint64_t* hash, bint is_dir
@@ -780,7 +788,7 @@ cdef int wild_last(
                 best = at
                 break
             slot = (slot + 1) & w.slot_mask
-    end = _end(name, name_len)
+    end = wild_end(name, name_len)
     if w.words:
         first = w.tables + <uint8_t>name[0] * w.words
         last = w.tables + (256 + <size_t><uint8_t>name[name_len - 1]) * w.words
@@ -804,7 +812,7 @@ cdef int wild_last(
                 if at < best:
                     return w.rules[best - 1].flags
                 rule = w.rules + at
-                if _fits(w, &rule.name, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
+                if _matches(w, rule, quick, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
                     return rule.flags
     else:
         i = w.masked_count
@@ -813,10 +821,11 @@ cdef int wild_last(
             at = w.masked[i]
             if at < best:
                 break
-            if (w.quick[i].end ^ end) & w.quick[i].mask:
+            quick = w.quick + i
+            if (quick.end ^ end) & quick.mask:
                 continue
             rule = w.rules + at
-            if _fits(w, &rule.name, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
+            if _matches(w, rule, quick, name, name_len) and _holds(w, rule, dir_path, dir_len, is_dir):
                 return rule.flags
     return w.rules[best - 1].flags if best else -1
 

@@ -16,7 +16,7 @@ from toolserver import log
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import Header, answer, error_body, send_json
 from toolserver.http.body import MAX_BODY, Left, TooLarge, disconnected, read_body
-from toolserver.tools._arguments import schema
+from toolserver.tools._arguments import prepare, schema
 from toolserver.tools._client import Client
 from toolserver.tools._dispatch import dispatch, tree_of
 from toolserver.tools._tool import Services, Tool
@@ -40,6 +40,8 @@ class ToolRoutes:
         self._listing = orjson.Fragment(orjson.dumps(listing(tools)))
         self._services = services
         self._log = calls
+        for tool in tools:
+            prepare(tool.arguments)
 
     async def list(self, request: Request) -> Response:
         fence = self._services.fence
