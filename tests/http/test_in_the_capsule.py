@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from folders import deep
+
 if TYPE_CHECKING:
     from kit import Server
 
@@ -22,3 +24,13 @@ def test_a_cwd_that_is_covered(serve: Callable[..., Server]) -> None:
     for cmd in ("ls", ["ls"]):
         assert "`tree`" in server.fails(400, "exec", cmd=cmd, cwd=".agents/alpha")
     assert server.ok("exec", cmd="ls -A", cwd=".agents")["stdout"] == ""
+
+
+def test_a_cwd_as_long_as_a_path_may_be(serve: Callable[..., Server]) -> None:
+    """Bubblewrap goes there by the absolute path, which is too long; unwrapped no path is needed."""
+    bare, server = serve("--capsule", "off"), serve()
+    assert bare.ok("exec", cmd="ls", cwd=deep(bare.root))["stdout"] == "file\n"
+    cwd = deep(server.root)
+    if server.http.get("/tools").json()["fence"]["capsule"] == "active":
+        assert "too long" in server.fails(400, "exec", cmd="ls", cwd=cwd)
+    assert "too long" in bare.fails(400, "exec", cmd="ls", cwd="link/" + cwd.partition("/")[2])

@@ -22,6 +22,7 @@ from toolserver.processes.group import descendants
 from toolserver.processes.launch import Child, Launcher, Where
 from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started
 from toolserver.workspace.kd import KD, open_kd
+from toolserver.workspace.paths import MAX_PATH
 from toolserver.workspace.root import MAIN, TREES
 
 STATUS_FD = 8
@@ -256,6 +257,8 @@ class CapsuleLauncher(Launcher):
         """Run a command in a capsule, as `Launcher.start`. ToolError also for a program that is not seen inside."""
         if where.tree == MAIN and where.cwd.startswith(TREES.encode() + b"/"):
             raise BadArgument(f"cwd: in main's capsule {TREES} is covered; name the working directory as `tree`")
+        if len(where.path) >= MAX_PATH:
+            raise BadArgument(f"cwd: {where.path[:64].decode(errors='replace')}… is too long a path for the capsule")
         if not isinstance(command.cmd, str):
             self._check(command, where)
         try:
