@@ -16,7 +16,7 @@ import pytest
 from serving import Served, serving
 from sidebyside import side_by_side
 
-from toolserver.workspace import diffs
+from toolserver.patches import parser
 
 MIB = 1024 * 1024
 TMPFS = "/dev/shm"
@@ -137,7 +137,7 @@ def test_growth_of_the_kernel(benchmark: Any, hunks: int, stated: str) -> None:
         text = mistakes.at_line_one(text, random.Random(1))
 
     def kernel() -> bytes:
-        (part,) = diffs.read(text).parts
+        (part,) = parser.read(text).parts
         assert part.hunks is not None
         return part.hunks.apply(before, 20 * MIB)[0]
 

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from toolserver.errors import ToolError
-from toolserver.workspace import diffs, patching
-from toolserver.workspace.batch import Batch
+from toolserver.patches import parser, staging
 from toolserver.workspace.root import Workspace
+from toolserver.writing.batch import Batch
 
 CONTEXTS = (3, 1)
 ENDS = ("LF", "CRLF")
@@ -206,9 +206,9 @@ class Bench:
     def ours(self, path: pathlib.Path, diff: bytes) -> bytes | str:
         """Answer the content that our patch stages, or why it refuses."""
         try:
-            read = diffs.read(diff)
+            read = parser.read(diff)
             with self.workspace.tree("main") as tree, Batch(tree) as batch:
-                patching.stage(batch, b"", read)
+                staging.stage(batch, b"", read)
                 (file,) = (
                     batch.files.values() if len(batch.files) == 1 else [f for f in batch.files.values() if f.changed]
                 )

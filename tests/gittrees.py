@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 
 from toolserver._fast.ignore import Rules, Tracked
-from toolserver.search.gitfiles import GitFiles
+from toolserver.git.rule_files import GitFiles
 
 NEVER = {b".git", b".kd"}
 

@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from toolserver import log
+from toolserver.calls.call import Fence, Services
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
-from toolserver.processes import record
 from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
 from toolserver.processes.environment import Environment
 from toolserver.processes.launch import Launcher
-from toolserver.processes.succession import Succession
+from toolserver.processes.restart import record
+from toolserver.processes.restart.takeover import Succession
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
 from toolserver.settings import Settings, StartError
-from toolserver.tools._list import TOOLS
-from toolserver.tools._tool import Fence, Services
+from toolserver.state import directory
+from toolserver.state.activity import Activity
+from toolserver.state.file import StateFile
+from toolserver.state.identity import workspace_id
+from toolserver.tools import TOOLS
 from toolserver.watches.table import WatchTable
-from toolserver.workspace import state
-from toolserver.workspace.activity import Activity
-from toolserver.workspace.identity import workspace_id
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.statefile import StateFile
-from toolserver.workspace.writer import Writer
+from toolserver.writing.writer import Writer
 
 _logger = logging.getLogger(__name__)
 
@@ -118,9 +118,9 @@ def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
 
 def _token_file(settings: Settings, root: bytes) -> str:
     """Answer the absolute path of the token file, made where it is the root's own and missing."""
-    given = settings.token_file or state.platform_token_file()
+    given = settings.token_file or directory.platform_token_file()
     try:
-        path = os.path.abspath(given) if given else state.make_token_file(root)
+        path = os.path.abspath(given) if given else directory.make_token_file(root)
     except OSError as error:
         raise StartError(f"cannot make a token file: {error.filename}: {error.strerror}") from error
     if not TokenFile(path).read():

@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
 def tools() -> int:
     """Print the tools as GET /tools lists them."""
     from toolserver.http.tools import listing
-    from toolserver.tools._list import TOOLS
+    from toolserver.tools import TOOLS
 
     print(json.dumps({"tools": listing(TOOLS)}, indent=2), flush=True)
     return 0
@@ -81,8 +81,8 @@ def tools() -> int:
 
 def call(given: argparse.Namespace) -> int:
     """Call a tool and print its answer, or the error on stderr."""
-    from toolserver.client import CallError, Target
-    from toolserver.client import call as send
+    from toolserver.cli_call import CallError, Target
+    from toolserver.cli_call import call as send
 
     values = settings.resolve(settings.CALL, given, os.environ)
     tree = values.pop("tree")

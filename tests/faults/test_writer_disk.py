@@ -13,11 +13,11 @@ import pytest
 from mounts import mount, mounted
 
 from toolserver.errors import ToolError
-from toolserver.workspace import commit
-from toolserver.workspace.batch import Batch
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.temps import TEMP
-from toolserver.workspace.writer import Writer
+from toolserver.writing import commit
+from toolserver.writing.batch import Batch
+from toolserver.writing.temps import TEMP
+from toolserver.writing.writer import Writer
 
 BIG = b"b" * 3_000_000
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 import steps
 
-from toolserver.workspace import diffs, patching
-from toolserver.workspace.batch import Batch
+from toolserver.patches import parser, staging
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.temps import TEMP
-from toolserver.workspace.writer import Writer
+from toolserver.writing.batch import Batch
+from toolserver.writing.temps import TEMP
+from toolserver.writing.writer import Writer
 
 pytestmark = pytest.mark.skipif(not steps.allowed(), reason="a child may not be traced here (ptrace)")
 
@@ -76,7 +76,7 @@ def edit_two(case: Case, batch: Batch) -> None:
         file.put(file.content().replace(b"old", b"new"))
 
 
-DIFF = diffs.read(b"""\
+DIFF = parser.read(b"""\
 --- a/f
 +++ b/f
 @@ -1 +1 @@
@@ -99,7 +99,7 @@ rename to n/h
 
 
 def patch_many(case: Case, batch: Batch) -> None:
-    patching.stage(batch, b"", DIFF)
+    staging.stage(batch, b"", DIFF)
 
 
 def folder_to_file(case: Case, batch: Batch) -> None:

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from toolserver.errors import ToolError
-from toolserver.workspace import locks
-from toolserver.workspace.batch import Batch
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.temps import TEMP
-from toolserver.workspace.writer import Writer
+from toolserver.writing import locks
+from toolserver.writing.batch import Batch
+from toolserver.writing.temps import TEMP
+from toolserver.writing.writer import Writer
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -5,7 +5,7 @@ The input is a file and a diff with a byte 0xFF between them; without it the dif
 
 from toolserver._fast import udiff
 from toolserver.errors import ToolError
-from toolserver.workspace import diffs
+from toolserver.patches import parser
 
 LIMIT = 1 << 20
 
@@ -13,7 +13,7 @@ LIMIT = 1 << 20
 def target(data: bytes) -> None:
     content, _, text = data.rpartition(b"\xff")
     try:
-        parts = diffs.read(text).parts
+        parts = parser.read(text).parts
     except ToolError:
         parts = []
     for part in parts:
@@ -39,7 +39,7 @@ def placed(hunks: udiff.Hunks, content: bytes) -> None:
         hunks.lost_blanks(hunk)
 
 
-def binary(found: diffs.Binary, content: bytes) -> None:
+def binary(found: parser.Binary, content: bytes) -> None:
     if found.size > LIMIT:
         return
     try:

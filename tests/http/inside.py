@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from toolserver.app import make_app
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
 from toolserver.http.server import Server
@@ -15,8 +17,6 @@ from toolserver.http.tools import ToolRoutes
 from toolserver.log import CallLog
 from toolserver.serving import listening
 from toolserver.settings import Settings
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._tool import Answer, Call, Tool
 
 TOKEN = "inside"
 

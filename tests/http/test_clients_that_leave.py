@@ -9,8 +9,8 @@ import re
 import pytest
 from inside import Nothing, connect, serving
 
-from toolserver.tools._client import Client
-from toolserver.tools._tool import Answer, Call
+from toolserver.calls.call import Answer, Call
+from toolserver.calls.client import Client
 
 LIMIT_S = 10.0
 

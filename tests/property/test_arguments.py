@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, to_builtins
 
+from toolserver.calls.arguments import Arguments, Entry, check, schema, unknown_keys
 from toolserver.errors import BadArgument
-from toolserver.tools._arguments import Arguments, Entry, check, schema, unknown_keys
 
 
 class One(Entry, kw_only=True, frozen=True):

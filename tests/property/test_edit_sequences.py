@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolserver.calls.arguments import check
+from toolserver.calls.call import Call
 from toolserver.errors import ToolError
 from toolserver.tools import edit
-from toolserver.tools._arguments import check
-from toolserver.tools._tool import Call
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.writer import Writer
+from toolserver.writing.writer import Writer
 
 NAMES = ("f", "d/g", "link")
 WORDS = st.lists(st.sampled_from(["one", "two", "é", "\n", " ", "$&", "\\1", "\u2028"]), max_size=8).map("".join)

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolserver.workspace import diffs, patching
+from toolserver.patches import parser, staging
 from toolserver.workspace.root import Workspace
-from toolserver.workspace.writer import Writer
+from toolserver.writing.writer import Writer
 
 NEUTRAL = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 NAMES = ["f", "a/f", "b/g.txt", "d/my file", 'd/e/quo"te', "d/e/tab\there", "ümlaut/ß", "src/x", "a b/b a", "new\nline"]
@@ -122,15 +122,15 @@ def folders(*names: str) -> Iterator[list[pathlib.Path]]:
         yield found
 
 
-def apply(folder: pathlib.Path, text: bytes) -> patching.Outcome:
+def apply(folder: pathlib.Path, text: bytes) -> staging.Outcome:
     """Apply a diff as the tool does, without a server."""
     workspace = Workspace(str(folder))
     writer = Writer(workspace.root)
     try:
-        diff = diffs.read(text)
+        diff = parser.read(text)
         with workspace.tree("main") as tree:
-            patching.places(tree, b"", diff)
-            return writer.apply(tree, lambda batch: patching.stage(batch, b"", diff))
+            staging.places(tree, b"", diff)
+            return writer.apply(tree, lambda batch: staging.stage(batch, b"", diff))
     finally:
         writer.close()
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from toolserver.processes.command import Command, Terminal
-from toolserver.processes.notes import port_note
-from toolserver.processes.pump import Output
+from toolserver.processes.output import Output
+from toolserver.processes.port_notes import port_note
 
 
 class Exited:

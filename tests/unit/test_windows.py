@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from toolserver.processes.pump import KEPT, Output
-from toolserver.tools._windows import Window, Windows, cut
+from toolserver.processes.output import KEPT, Output
+from toolserver.processes.windows import Window, Windows, cut
 
 
 def printed(data: bytes, head: int | None = None) -> Output:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolserver import log
 from toolserver.http.answers import Header, error_body, send_json
 from toolserver.http.token import TokenFile
-from toolserver.workspace.activity import Activity
+from toolserver.state.activity import Activity
 
 UNAUTHORIZED = error_body("the tool server needs the workspace's token")
 FOREIGN = error_body("requests from pages of this origin are refused; --allow-origin allows one")

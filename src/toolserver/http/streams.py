@@ -13,14 +13,14 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from toolserver.calls.call import Answer, Services
+from toolserver.calls.process_answers import former_output
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import error_body, send_json
-from toolserver.processes.former import CANNOT_START, Former
+from toolserver.processes.pacing import Turnstile
 from toolserver.processes.process import Process
-from toolserver.processes.turns import Turnstile
-from toolserver.tools._processes import former_output
-from toolserver.tools._tool import Answer, Services
-from toolserver.watches.reader import WatchReader
+from toolserver.processes.restart.lost import CANNOT_START, Former
+from toolserver.watches.subscriber import WatchReader
 from toolserver.workspace.root import MAIN
 
 GOING_AWAY = 1001

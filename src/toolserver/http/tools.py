@@ -13,13 +13,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolserver import log
+from toolserver.calls.arguments import prepare, schema
+from toolserver.calls.call import Services, Tool
+from toolserver.calls.client import Client
+from toolserver.calls.dispatch import dispatch, tree_of
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import Header, answer, error_body, send_json
 from toolserver.http.body import MAX_BODY, Left, TooLarge, disconnected, read_body
-from toolserver.tools._arguments import prepare, schema
-from toolserver.tools._client import Client
-from toolserver.tools._dispatch import dispatch, tree_of
-from toolserver.tools._tool import Services, Tool
 from toolserver.workspace.root import MAIN
 
 CLIENT_LEFT = 499

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from toolserver.errors import BadArgument, ToolError
 from toolserver.processes.command import Command
-from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import descendants
 from toolserver.processes.launch import Child, Launcher, Where
 from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started
-from toolserver.workspace.kd import KD, open_kd
+from toolserver.processes.stdio import Ends, high
+from toolserver.state.kd import KD, open_kd
 from toolserver.workspace.paths import MAX_PATH
 from toolserver.workspace.root import MAIN, TREES
 

@@ -12,11 +12,11 @@ from functools import partial
 
 from toolserver._fast.spawn import spawn
 from toolserver.errors import BadArgument, ToolError
-from toolserver.processes.children import Children
 from toolserver.processes.command import Command
-from toolserver.processes.ends import Ends, high
 from toolserver.processes.group import members
 from toolserver.processes.program import DEFAULT_PATH, Program, candidates, cannot, not_started, program_of
+from toolserver.processes.restart.children import Children
+from toolserver.processes.stdio import Ends, high
 
 _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
 

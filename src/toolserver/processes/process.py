@@ -7,13 +7,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from toolserver.processes.command import Command
-from toolserver.processes.ends import Ends
-from toolserver.processes.feed import Backlog, Feed, Reader
 from toolserver.processes.group import gone
 from toolserver.processes.launch import Child, Where
-from toolserver.processes.pump import Output, Pump
+from toolserver.processes.output import Output, Pump
+from toolserver.processes.pacing import Crowd
 from toolserver.processes.stdin import Stdin
-from toolserver.processes.turns import Crowd
+from toolserver.processes.stdio import Ends
+from toolserver.processes.subscribers import Backlog, Feed, Reader
 
 AT_ONCE = 0.001
 """Seconds after the start in which its pipes are not looked at: many commands are over by then, and say little."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
-from toolserver.processes.ends import high
+from toolserver.processes.stdio import high
 
 SCRIPT_FD = 9
 """Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""

@@ -9,13 +9,13 @@ from typing import Protocol
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
-from toolserver.processes.feed import Backlog
-from toolserver.processes.former import Former, moment
 from toolserver.processes.launch import Launcher, Where
-from toolserver.processes.notes import port_note
+from toolserver.processes.pacing import Crowd, Turnstile
+from toolserver.processes.port_notes import port_note
 from toolserver.processes.process import Process
-from toolserver.processes.turns import Crowd, Turnstile
-from toolserver.workspace.activity import Activity
+from toolserver.processes.restart.lost import Former, moment
+from toolserver.processes.subscribers import Backlog
+from toolserver.state.activity import Activity
 
 RUNNING = 32
 """Processes that run at once; jobs do not count."""

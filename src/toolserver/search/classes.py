@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from toolserver.search import _newer, _re2
+from toolserver.search import regex, unicode16
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -114,7 +114,7 @@ def variants(character: str) -> str:
         )
     if character.lower() == character == character.upper() or ord(character) in SURROGATES:
         return character
-    folded = _re2.compile_source(b"(?i)" + character.encode())
+    folded = regex.compile_source(b"(?i)" + character.encode())
     text, found, at = _cased(), {character}, 0
     while (match := folded.search(text, at)) is not None:
         at = match.end()
@@ -134,7 +134,7 @@ def _cased() -> bytes:
 
 @cache
 def _holds_line_feed(name: str) -> bool:
-    return _re2.compile_source(b"\\p{%s}" % name.encode()).contains(b"\n")
+    return regex.compile_source(b"\\p{%s}" % name.encode()).contains(b"\n")
 
 
 def _complement_items(members: Set, fold: bool) -> bytes:
@@ -147,7 +147,7 @@ def _complement_items(members: Set, fold: bool) -> bytes:
 @lru_cache(maxsize=64)
 def _outside(members: Set, fold: bool) -> Ranges:
     """Answer the ranges of all characters that RE2 finds outside a set: 0.1 s, for `[^\\W_]` and its like."""
-    others = _re2.compile_source((b"(?i)" if fold else b"") + b"[^%s]+" % members.items())
+    others = regex.compile_source((b"(?i)" if fold else b"") + b"[^%s]+" % members.items())
     ranges: list[tuple[int, int]] = []
     for first, end in _BLOCKS:
         text = "".join(map(chr, range(first, end))).encode()
@@ -180,9 +180,9 @@ def _codes(text: str) -> Ranges:
 
 
 SPACE = Set(_codes("9-D 20 85 A0 1680 2000-200A 2028-2029 202F 205F 3000"))
-DIGIT = Set(_codes(_newer.DIGITS), ("Nd",))
+DIGIT = Set(_codes(unicode16.DIGITS), ("Nd",))
 WORD = Set(
-    _codes("200C-200D 24B6-24E9 1F130-1F149 1F150-1F169 1F170-1F189") + _codes(_newer.WORDS),
+    _codes("200C-200D 24B6-24E9 1F130-1F149 1F150-1F169 1F170-1F189") + _codes(unicode16.WORDS),
     ("L", "M", "Nd", "Nl", "Pc"),
 )
 POSIX = {

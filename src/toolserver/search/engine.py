@@ -15,10 +15,10 @@ from toolserver._fast.listing import Listing
 from toolserver._fast.scan import MOST as MOST_NEEDLES
 from toolserver._fast.scan import Needles
 from toolserver.errors import ToolError
-from toolserver.search.gitfiles import GitFiles
+from toolserver.git.rule_files import GitFiles
 from toolserver.search.judge import judge
 from toolserver.search.pattern import Plan, analyse
-from toolserver.search.threads import Threads
+from toolserver.search.scheduler import Threads
 from toolserver.workspace.paths import Tree, kind
 from toolserver.workspace.root import MAIN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from toolserver.search import _re2
+from toolserver.search import regex
 from toolserver.search.pattern import Plan
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def judge(plan: Plan) -> Judge:
     try:
         # a match takes the rest of its line with it, so that each line is marked once; byte by byte up to the first
         # line end, for a class or a dot would stop at a byte that is not UTF-8
-        mark = cast("Regex", _re2.compile_source(b"(?:" + plan.source + rb")(?m:\C*?$)"))
-    except _re2.Refused:
+        mark = cast("Regex", regex.compile_source(b"(?:" + plan.source + rb")(?m:\C*?$)"))
+    except regex.Refused:
         # as large as RE2 takes them, and the few bytes were too many
         alone = LineByLine(plan)
         return Judge(alone, alone)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from toolserver.errors import BadArgument
-from toolserver.search import _re2, literals
-from toolserver.search._re2 import Compiled, Refused
+from toolserver.search import literals, regex
 from toolserver.search.classes import SURROGATES, Class, character_source, variants
 from toolserver.search.literals import AT_END, AT_START, Words
+from toolserver.search.regex import Compiled, Refused
 from toolserver.search.syntax import scan
 from toolserver.search.tokens import LINE_START, AnyByte, Bar, Close, Edge, Flags, Repeat, Text, Token
 
@@ -73,7 +73,7 @@ class Plan:
         """Whether an empty line matches: pyre2 cannot be asked about one inside a buffer."""
         return self.compiled.contains(b"")
 
-    def matches_line(self, buffer: _re2.Buffer, start: int, end: int) -> bool:
+    def matches_line(self, buffer: regex.Buffer, start: int, end: int) -> bool:
         """Answer whether the line `buffer[start:end]`, without its line end, matches. Nothing is copied."""
         return self.compiled.contains(buffer, start, end) if end > start else self.matches_empty
 
@@ -134,7 +134,7 @@ def _plan(words: Words, source: bytes, fold: bool) -> Plan:
 
 def _compile(source: bytes) -> Compiled:
     try:
-        return _re2.compile_source(source)
+        return regex.compile_source(source)
     except Refused as refused:
         reason = str(refused)
         if "too large" in reason:

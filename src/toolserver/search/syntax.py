@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from toolserver.errors import BadArgument
-from toolserver.search import _re2
+from toolserver.search import regex
 from toolserver.search.classes import DIGIT, POSIX, SPACE, WORD, Class, Set
 from toolserver.search.tokens import GROUP, LINE_END, LINE_START, AnyByte, Bar, Close, Edge, Flags, Repeat, Text, Token
 
@@ -215,7 +215,7 @@ class _Scanner:
             self.at = end + 1
         plain = name.removeprefix("^")
         members = Set(properties=(plain,))
-        if not _PROPERTY.fullmatch(name) or not _re2.accepts(members.source()):
+        if not _PROPERTY.fullmatch(name) or not regex.accepts(members.source()):
             raise self._malformed(
                 f"unknown Unicode class: {_shown(self.pattern[start : max(self.at, start + 2)])}", start
             )

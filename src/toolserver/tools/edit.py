@@ -6,13 +6,13 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments, Entry
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
-from toolserver.tools._arguments import Arguments, Entry
-from toolserver.tools._paths import PathBase64, PathText, place_of
-from toolserver.tools._tool import Answer, Call, Tool
-from toolserver.workspace.batch import Batch, File
 from toolserver.workspace.paths import Place
-from toolserver.workspace.replacing import NoReplacement, TooLarge, replaced
+from toolserver.writing.batch import Batch, File
+from toolserver.writing.replacing import NoReplacement, TooLarge, replaced
 
 FILES = 50
 BRIEF = 8

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_answers import pieces, texts, until_ended
 from toolserver.processes.command import Terminal, checked
 from toolserver.processes.launch import Where
 from toolserver.processes.process import Process
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._processes import pieces, texts, until_ended
-from toolserver.tools._tool import Answer, Call, Tool
-from toolserver.tools._windows import Window, Windows
+from toolserver.processes.windows import Window, Windows
 
 SOFT_MS = 25_000
 LONGEST_MS = 600_000

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import orjson
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
 from toolserver.search.engine import Question, directory_or_file
 from toolserver.search.globs import compiled
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._tool import Answer, Call, Tool
 from toolserver.workspace.paths import shown
 
 MAX_RESULTS = 2000

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
 from toolserver.errors import BadArgument
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._tool import Answer, Call, Tool
-from toolserver.workspace import diffs, patching
+from toolserver.patches import parser, staging
 from toolserver.workspace.paths import shown
 
 INLINE = 16 * 1024
@@ -38,12 +38,12 @@ async def run(call: Call, args: PatchArguments) -> Answer:
         raise BadArgument("diff: expected a string without lone surrogates") from None
     cwd = call.tree.directory_path(args.cwd)
     if len(text) <= INLINE:
-        diff = diffs.read(text)
+        diff = parser.read(text)
     else:
-        diff = await asyncio.to_thread(diffs.read, text)
-    places = patching.places(call.tree, cwd, diff)
+        diff = await asyncio.to_thread(parser.read, text)
+    places = staging.places(call.tree, cwd, diff)
     outcome = await call.services.writer.change(
-        call.tree, places, lambda batch: patching.stage(batch, cwd, diff), brief=len(text) <= INLINE
+        call.tree, places, lambda batch: staging.stage(batch, cwd, diff), brief=len(text) <= INLINE
     )
     answer: Answer = {"cwd": shown(cwd)["path"], "files": [shown(path)["path"] for path in outcome.files]}
     if outcome.notes:

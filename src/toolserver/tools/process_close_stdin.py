@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolserver.tools._processes import OfProcess, process_of
-from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_arguments import OfProcess, process_of
 
 
 async def run(call: Call, args: OfProcess) -> Answer:

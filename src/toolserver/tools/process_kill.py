@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_arguments import OfProcess, former_of, process_of
 from toolserver.processes.process import PATIENCE
-from toolserver.tools._processes import OfProcess, former_of, process_of
-from toolserver.tools._tool import Answer, Call, Tool
 
 
 class ProcessKillArguments(OfProcess, kw_only=True, frozen=True):

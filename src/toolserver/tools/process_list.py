@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from toolserver.processes.former import CANNOT_START, Former, moment
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_answers import restarts
 from toolserver.processes.process import Process
-from toolserver.processes.record import number
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._processes import restarts
-from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.processes.restart.lost import CANNOT_START, Former, moment
+from toolserver.processes.restart.record import number
 
 
 class ProcessListArguments(Arguments, kw_only=True, frozen=True):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from toolserver.tools._processes import (
-    OfProcess,
-    Since,
-    SinceErr,
-    former_of,
-    former_output,
-    output,
-    process_of,
-)
-from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_answers import former_output, output
+from toolserver.calls.process_arguments import OfProcess, Since, SinceErr, former_of, process_of
 
 
 class ProcessOutputArguments(OfProcess, kw_only=True, frozen=True):

@@ -6,16 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from toolserver.tools._processes import (
-    OfProcess,
-    Since,
-    SinceErr,
-    former_of,
-    former_output,
-    output,
-    until_ended,
-)
-from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_answers import former_output, output, until_ended
+from toolserver.calls.process_arguments import OfProcess, Since, SinceErr, former_of
 
 LONGEST_MS = 20_000
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.process_arguments import OfProcess, process_of
 from toolserver.errors import BadArgument
-from toolserver.tools._processes import OfProcess, process_of
-from toolserver.tools._tool import Answer, Call, Tool
 from toolserver.workspace.paths import decode_base64
 
 

@@ -13,14 +13,14 @@ from msgspec import Meta
 
 from toolserver._fast.files import read_cached, read_whole
 from toolserver._fast.lines import number, utf8_of_utf16
+from toolserver.calls.arguments import Arguments, Entry
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
-from toolserver.tools._arguments import Arguments, Entry
-from toolserver.tools._paths import PathBase64, PathText, place_of
-from toolserver.tools._tool import Answer, Call, Tool
-from toolserver.workspace.media import GIF, HEAD, WEBP, frame, image_mime, mime_of
+from toolserver.images.kinds import GIF, HEAD, WEBP, frame, image_mime, mime_of
+from toolserver.images.scaling import CannotFitError, fit
 from toolserver.workspace.offload import Readers
 from toolserver.workspace.paths import Place, failure
-from toolserver.workspace.scale import CannotFitError, fit
 
 MAX_FILE = 10_485_760
 """Bytes of a text or an image."""

@@ -9,14 +9,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Services, Tool
 from toolserver.errors import BadArgument, ToolError
+from toolserver.git.rule_files import GitFiles
 from toolserver.processes.command import Command, checked
 from toolserver.processes.launch import Where
 from toolserver.processes.process import Process
-from toolserver.search.gitfiles import GitFiles
 from toolserver.search.pattern import analyse
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._tool import Answer, Call, Services, Tool
 from toolserver.watches.interest import Interest
 from toolserver.watches.paths import PathWatch
 from toolserver.watches.watch import Asked, Printed, Start, Watch, hand_on

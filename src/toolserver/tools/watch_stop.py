@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._tool import Answer, Call, Tool
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
 
 
 class WatchStopArguments(Arguments, kw_only=True, frozen=True):

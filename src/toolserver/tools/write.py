@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
-from toolserver.tools._arguments import Arguments
-from toolserver.tools._paths import PathBase64, PathText, place_of
-from toolserver.tools._tool import Answer, Call, Tool
-from toolserver.workspace.batch import FILE_LIMIT, Batch
 from toolserver.workspace.paths import decode_base64
+from toolserver.writing.batch import FILE_LIMIT, Batch
 
 
 class WriteArguments(Arguments, kw_only=True, frozen=True):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolserver.errors import ToolError
+from toolserver.processes.output import Output
 from toolserver.processes.process import Process
-from toolserver.processes.pump import Output
 from toolserver.watches.events import EventRing
 from toolserver.watches.lines import Lines, Tail
 from toolserver.watches.observer import Change

@@ -1,0 +1,1 @@
+"""What every tool shares: typed arguments with their schema, the call and its client, the dispatch."""

@@ -1,0 +1,64 @@
+"""What a tool is: a name, a description, its arguments and a handler; and what a handler is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from toolserver.calls.arguments import Arguments
+from toolserver.calls.client import Client
+from toolserver.processes.table import ProcessTable
+from toolserver.search.engine import SearchEngine
+from toolserver.watches.table import WatchTable
+from toolserver.workspace.offload import Readers
+from toolserver.workspace.paths import Tree
+from toolserver.workspace.root import Workspace
+from toolserver.writing.writer import Writer
+
+A = TypeVar("A", bound=Arguments)
+Answer = dict[str, Any]
+"""A tool's answer: what orjson can write, `orjson.Fragment` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """What keeps commands apart from the rest, as GET /tools tells it."""
+
+    capsule: Literal["active", "unavailable"] = "unavailable"
+    network: Literal["fenced", "open"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What outlives a call and is shared by all tools of a server. `app.py` makes it."""
+
+    workspace: Workspace
+    writer: Writer
+    processes: ProcessTable
+    watches: WatchTable
+    search: SearchEngine
+    fence: Fence = Fence()
+    readers: Readers = field(default_factory=Readers)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: the tree it works in, open until the answer is made, the server's services, who waits for the answer.
+
+    `client.on_leave(callback)` tells that the client left; see `Client`.
+    """
+
+    tree: Tree
+    services: Services
+    client: Client = field(default_factory=Client)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One tool. `run` answers the body of a 200 or raises a ToolError."""
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[Call, A], Awaitable[Answer]]

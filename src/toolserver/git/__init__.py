@@ -1,0 +1,1 @@
+"""Git's own files, read as they are: configuration, rule files, index."""

@@ -1,0 +1,1 @@
+"""Images: recognising what a file is, and making an image smaller."""

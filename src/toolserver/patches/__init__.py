@@ -1,0 +1,1 @@
+"""Unified diffs: their headers, their parts, and staging them for the writer."""

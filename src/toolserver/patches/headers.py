@@ -1,0 +1,190 @@
+"""What one part of a diff says of its file: the lines of its header, and whether they contradict one another."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolserver._fast import udiff
+from toolserver.patches.names import Name, agree, git_names, git_splits, malformed, plain_name
+
+MODES = {b"100644": 0o644, b"100755": 0o755}
+_INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: ([0-7]{6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """The forward half of a GIT binary patch."""
+
+    line: int
+    delta: bool
+    size: int
+    """Of the inflated data."""
+    data: bytes
+    """Deflated."""
+
+    def inflated(self) -> bytes:
+        """Answer the content or the delta. Raises BadArgument where it is damaged."""
+        stream = zlib.decompressobj()
+        try:
+            data = stream.decompress(self.data, self.size + 1)
+        except zlib.error as error:
+            raise malformed(self.line, f"the binary data cannot be inflated: {error}") from error
+        if len(data) != self.size or not stream.eof or stream.unused_data:
+            raise malformed(self.line, f"the binary data does not have the {self.size} bytes it states")
+        return data
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of a diff: a header and what belongs to it."""
+
+    line: int
+    """Of its header, from 1."""
+    mail: int
+    """Which mail of a series it is in."""
+    git: bytes | None = None
+    """What follows `diff --git `; None in a plain part."""
+    old: Name | None = None
+    new: Name | None = None
+    move: str = ""
+    """`rename`, `copy` or nothing."""
+    source: bytes | None = None
+    target: bytes | None = None
+    new_file: bool = False
+    deleted: bool = False
+    mode: int | None = None
+    """What the file shall have."""
+    index: tuple[bytes, bytes] | None = None
+    binary: Binary | None = None
+    hunks: udiff.Hunks | None = None
+
+    @property
+    def creates(self) -> bool:
+        """Whether the file must not exist before."""
+        return not self.move and (
+            self.new_file or (self.old is not None and (self.old.raw is None or (self.git is None and self.old.epoch)))
+        )
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the file must be gone afterwards."""
+        return self.deleted or (self.new is not None and self.new.raw is None)
+
+    @property
+    def alike(self) -> bool:
+        """Whether `diff --git` gives the same name on both sides, so that it has no prefix of git's."""
+        return self.git is not None and any(old == new for old, new in git_splits(self.git, self.line))
+
+
+def _mode(text: bytes, line: int) -> int:
+    mode = MODES.get(text.strip())
+    if mode is None:
+        raise malformed(line, f"the mode {text.decode(errors='replace')[:20]} is unsupported: 100644 and 100755 are")
+    return mode
+
+
+def _new_file(part: Part, text: bytes, line: int) -> None:
+    part.new_file, part.mode = True, _mode(text, line)
+
+
+def _deleted(part: Part, text: bytes, line: int) -> None:
+    _mode(text, line)
+    part.deleted = True
+
+
+def _old_mode(part: Part, text: bytes, line: int) -> None:
+    _mode(text, line)
+
+
+def _new_mode(part: Part, text: bytes, line: int) -> None:
+    part.mode = _mode(text, line)
+
+
+def _moved(part: Part, text: bytes, line: int, move: str, source: bool) -> None:
+    name = plain_name(text, line)
+    if part.move not in ("", move):
+        raise malformed(line, "one file is both renamed and copied")
+    known = part.source if source else part.target
+    if known not in (None, name):
+        raise malformed(line, f"a second name to {move}")
+    part.move = move
+    if source:
+        part.source = name
+    else:
+        part.target = name
+
+
+def _index(part: Part, text: bytes, line: int) -> None:
+    found = _INDEX.fullmatch(text.strip())
+    if found:
+        part.index = (found[1], found[2])
+        if found[3]:
+            _mode(found[3], line)
+
+
+EXTENDED: dict[bytes, Callable[[Part, bytes, int], None]] = {
+    b"new file mode ": _new_file,
+    b"deleted file mode ": _deleted,
+    b"old mode ": _old_mode,
+    b"new mode ": _new_mode,
+    b"rename from ": lambda part, text, line: _moved(part, text, line, "rename", True),
+    b"rename to ": lambda part, text, line: _moved(part, text, line, "rename", False),
+    b"rename old ": lambda part, text, line: _moved(part, text, line, "rename", True),
+    b"rename new ": lambda part, text, line: _moved(part, text, line, "rename", False),
+    b"copy from ": lambda part, text, line: _moved(part, text, line, "copy", True),
+    b"copy to ": lambda part, text, line: _moved(part, text, line, "copy", False),
+    b"index ": _index,
+}
+"""The lines of a git header that say something, by how they begin."""
+
+
+def check(part: Part) -> None:
+    """Refuse a git header whose lines contradict one another; fill in the names that only its first line has."""
+    if part.new_file and part.deleted:
+        raise malformed(part.line, "one file is both new and deleted")
+    if part.move:
+        if part.source is None or part.target is None:
+            raise malformed(part.line, f"a {part.move} needs both its `from` and its `to` line")
+        if part.new_file or part.deleted:
+            raise malformed(part.line, f"a {part.move} is neither a new nor a deleted file")
+    old, new = part.old, part.new
+    if old is not None and new is not None:
+        if part.new_file and old.raw is not None:
+            raise malformed(old.line, "a new file has /dev/null as its old name")
+        if part.deleted and new.raw is not None:
+            raise malformed(new.line, "a deleted file has /dev/null as its new name")
+        if part.move and (old.raw is None or new.raw is None):
+            raise malformed(old.line, f"a {part.move} has two names")
+        if (part.new_file and new.raw is None) or (part.deleted and old.raw is None):
+            raise malformed(old.line, "/dev/null stands on the wrong side")
+    _check_names(part)
+
+
+def _check_names(part: Part) -> None:
+    """Check that on either side `diff --git`, `---` or `+++` and rename or copy lines name one file."""
+    assert part.git is not None
+    sides = (part.old.raw if part.old else None, part.new.raw if part.new else None)
+    named: list[list[bytes]] = [
+        [name for name in pair if name is not None] for pair in zip(sides, (part.source, part.target), strict=True)
+    ]
+    for names in named:
+        if len(names) == 2 and not agree(*names):
+            raise malformed(part.line, f"{_shown(names[0])} and {_shown(names[1])} are two files in one header")
+    if not named[0] and not named[1]:
+        raw_old, raw_new = git_names(part.git, part.line)
+        part.old = Name(None if part.new_file else raw_old, part.line)
+        part.new = Name(None if part.deleted else raw_new, part.line)
+        return
+    # a side that is /dev/null is named as the other one in the first line
+    wanted = [names or other for names, other in zip(named, reversed(named), strict=True)]
+    for split in git_splits(part.git, part.line):
+        if all(agree(given, name) for given, names in zip(split, wanted, strict=True) for name in names):
+            return
+    raise malformed(part.line, "the names after `diff --git` are not those of the lines below it")
+
+
+def _shown(name: bytes) -> str:
+    return name.decode(errors="replace")

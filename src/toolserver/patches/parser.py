@@ -1,0 +1,197 @@
+"""Reads a unified diff, git's or a plain one, into its parts: what is to be done with which file (section 4)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, field
+
+from toolserver._fast import udiff
+from toolserver.errors import BadArgument
+from toolserver.patches import headers
+from toolserver.patches.headers import Binary, Part
+from toolserver.patches.names import malformed, side_name
+
+_BINARY = re.compile(rb"(literal|delta) ([0-9]{1,9})")
+
+
+@dataclass(slots=True)
+class Parts:
+    """A whole diff: its parts in order, and what was forgiven in reading it."""
+
+    parts: list[Part] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read(text: bytes) -> Parts:
+    """Read a diff. Raises BadArgument with the line of the diff that is wrong."""
+    return _Reading(text.removeprefix(codecs.BOM_UTF8)).read()
+
+
+class _Reading:
+    """The state of reading one diff."""
+
+    def __init__(self, text: bytes) -> None:
+        self.diff = udiff.Diff(text)
+        self.out = Parts()
+        self.part: Part | None = None
+        self.at = 0
+        self.mail = 0
+        self.half = -1
+        """The first half of a file header since the last header or body, as an index."""
+
+    def read(self) -> Parts:
+        kind = udiff.TEXT
+        while kind != udiff.END:
+            in_header = self.part is not None and self.part.git is not None and self.part.hunks is None
+            kind, self.at = self.diff.next(self.at, in_header, self.half < 0)
+            self.line(kind)
+        self.finish()
+        if not self.out.parts:
+            raise BadArgument(
+                "diff: expected a unified diff, a string with a `--- a/FILE` line, a `+++ b/FILE` line and hunks that "
+                "begin with `@@ -line,count +line,count @@`; this one has no file header"
+            )
+        return self.out
+
+    def line(self, kind: int) -> None:
+        """Take one line that is more than text."""
+        if kind == udiff.HUNK:
+            self.hunks()
+        elif kind == udiff.PAIR:
+            self.pair()
+        elif kind == udiff.GIT:
+            if not self.started:
+                self.half = -1
+            self.finish()
+            self.part = Part(self.at + 1, self.mail, git=self.diff.line(self.at)[len(b"diff --git ") :])
+            self.at += 1
+        elif kind == udiff.EXTENDED:
+            self.extended(self.diff.line(self.at), self.at + 1)
+            self.at += 1
+        elif kind == udiff.BINARY:
+            self.binary()
+        elif kind == udiff.DIFFER:
+            raise malformed(
+                self.at + 1, "binary files without their data are unsupported; `git diff --binary` writes it"
+            )
+        elif kind == udiff.HALF:
+            self.half = self.at
+            self.at += 1
+        elif kind == udiff.MAIL:
+            self.finish()
+            self.mail += 1
+            self.at += 1
+
+    @property
+    def started(self) -> bool:
+        """Whether there was a file header yet; before the first one everything is text."""
+        return self.part is not None or bool(self.out.parts)
+
+    def check_half(self) -> None:
+        """Refuse a hunk that comes after one half of a file header: nobody knows which file it is for."""
+        if self.half >= 0:
+            raise malformed(
+                self.half + 1,
+                "a file header is a `--- ` line and a `+++ ` line after it; one of the two is missing here",
+            )
+
+    # -------------------------------------------------------------------------------------------------- what is read
+
+    def hunks(self) -> None:
+        self.check_half()
+        part = self.part
+        if part is None:
+            raise malformed(self.at + 1, "a hunk before any file header (a `--- ` and a `+++ ` line)")
+        if part.binary is not None or (part.git is not None and part.new is None):
+            raise malformed(self.at + 1, "a hunk without the `--- ` and `+++ ` lines of its file")
+        if part.hunks is not None:
+            raise malformed(self.at + 1, "a hunk that no file header goes before")
+        try:
+            part.hunks, self.at = self.diff.hunks(self.at)
+        except udiff.MalformedDiff as error:
+            raise malformed(error.line, str(error) + _unsupported(self.diff.line(error.line - 1))) from error
+
+    def pair(self) -> None:
+        old = side_name(self.diff.line(self.at)[4:], self.at + 1)
+        new = side_name(self.diff.line(self.at + 1)[4:], self.at + 2)
+        if self.started:
+            self.check_half()
+        part = self.part
+        if part is None or part.hunks is not None or part.git is None:
+            self.finish()
+            part = self.part = Part(self.at + 1, self.mail)
+        elif part.new is not None or part.binary is not None:
+            raise malformed(self.at + 1, "a second file in one `diff --git` header")
+        part.old, part.new = old, new
+        for name in (old, new):
+            if name.cut:
+                self.out.notes.append(f"line {name.line} of the diff: a timestamp without a tab before it was left out")
+        if old.raw is None and new.raw is None:
+            raise malformed(self.at + 1, "both names are /dev/null")
+        self.half = -1
+        self.at += 2
+
+    def extended(self, text: bytes, line: int) -> None:
+        part = self.part
+        assert part is not None
+        for start, take in headers.EXTENDED.items():
+            if text.startswith(start):
+                take(part, text[len(start) :], line)
+                return
+
+    def binary(self) -> None:
+        part, line = self.part, self.at + 1
+        if part is None or part.git is None or part.hunks is not None or part.new is not None:
+            raise malformed(line, "a binary patch without its `diff --git` header")
+        if part.binary is not None:
+            raise malformed(line, "a second binary patch in one `diff --git` header")
+        if part.index is None:
+            raise malformed(line, "a binary patch without the `index` line that tells what it is for")
+        self.at += 1
+        forward = self.binary_half()
+        if forward is None:
+            raise malformed(self.at + 1, "a binary patch begins with `literal SIZE` or `delta SIZE`")
+        part.binary = forward
+        self.binary_half()  # the way back, which is not needed
+
+    def binary_half(self) -> Binary | None:
+        if self.at >= len(self.diff):
+            return None
+        line = self.at + 1
+        found = _BINARY.fullmatch(self.diff.line(self.at))
+        if found is None:
+            return None
+        try:
+            data, self.at = self.diff.base85(self.at + 1)
+        except udiff.MalformedDiff as error:
+            raise malformed(error.line, str(error)) from error
+        self.at = min(self.at + 1, len(self.diff))
+        return Binary(line, found[1] == b"delta", int(found[2]), data)
+
+    # ------------------------------------------------------------------------------------------------- end of a part
+
+    def finish(self) -> None:
+        """Check the part that ends here and keep it."""
+        part, self.part = self.part, None
+        if part is None:
+            return
+        if part.git is not None:
+            headers.check(part)
+        if part.hunks is None and not (
+            part.binary
+            or part.move
+            or part.mode is not None
+            or (part.git is not None and (part.creates or part.deletes))
+        ):
+            raise malformed(part.line, "this file header is followed by nothing to do")
+        self.out.parts.append(part)
+
+
+def _unsupported(line: bytes) -> str:
+    """Answer what to say more of a line that no hunk can hold, where another form of diff has such lines."""
+    if line.startswith(b"@@@"):
+        return "; this is the combined diff of a merge, `git diff` of two commits writes one that can be applied"
+    if (b"[-" in line and b"-]" in line) or (b"{+" in line and b"+}" in line):
+        return "; a word diff cannot be applied, `git diff` without --word-diff writes one that can"
+    return ""

@@ -1,0 +1,198 @@
+"""Ends what killed servers have left running, before any of it is started again (specification, section 9)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+
+from toolserver.processes.capsule import STATUS_FD
+from toolserver.processes.procfs import Status, arguments, everything, status
+from toolserver.processes.restart.children import Note, left_behind
+from toolserver.workspace.root import TREES
+
+PATIENCE = 5.0
+"""Seconds in which everything has to be gone after KILL."""
+_AT_ONCE = 500
+"""Processes that are waited for at once, a descriptor each."""
+
+log = logging.getLogger("toolserver.processes")
+
+Processes = dict[int, Status]
+
+
+def sweep(directory: str, root: bytes) -> None:
+    """End the processes and capsules that killed servers of a root have left, and wait for their end. It blocks.
+
+    Nothing of a living server is touched: its notes are locked, and its capsules have it as their parent.
+    """
+    with left_behind(directory) as children:
+
+        def find() -> list[Status]:
+            seen = everything()
+            if not children and not any(one.name == b"bwrap" for one in seen.values()):
+                return []
+            return _with_descendants(seen, [*_of_sessions(seen, children), *_capsules(seen, root)])
+
+        ended = _end(find)
+    if ended:
+        log.info("processes that a killed server had left were ended", extra={"facts": {"count": ended}})
+
+
+def _of_sessions(seen: Processes, children: Iterable[Note]) -> list[Status]:
+    """Answer the members of the sessions and groups that the children lead, or led until they exited.
+
+    A pid is not given to anybody else as long as it names a session or group. So where another process has it now, the
+    session has gone; where none has it, whoever is in the session came after its leader, and before the leader's end if
+    that is known: later the number may have been another's.
+    """
+    spans: dict[int, tuple[int, float]] = {}
+    for child in children:
+        if not child.pid:
+            spans |= {one.session: (child.first, math.inf) for one in seen.values() if _has(one, child)}
+        elif child.ended:
+            spans[child.pid] = (child.first, child.ended)
+        elif child.pid not in seen or child.is_of(child.pid, seen[child.pid].start):
+            spans[child.pid] = (child.first, math.inf)
+    return [one for one in seen.values() if any(_within(one.start, spans.get(n)) for n in (one.session, one.group))]
+
+
+def _within(start: int, span: tuple[int, float] | None) -> bool:
+    return span is not None and span[0] <= start <= span[1]
+
+
+def _has(one: Status, child: Note) -> bool:
+    """Whether a process has the output of a child that was being started when the server was killed."""
+    if one.start < child.first or not child.pipe:
+        return False
+    pipe = f"pipe:[{child.pipe}]"
+    for number in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{one.pid}/fd/{number}") == pipe:
+                return True
+    return False
+
+
+def _capsules(seen: Processes, root: bytes) -> list[Status]:
+    """Answer the bubblewraps of this root or a tree below it whose server is gone.
+
+    They normally die with it; but one that was killed while they started has not been heard of.
+    """
+    ours = {one.pid: one for one in seen.values() if one.name == b"bwrap" and _binds(arguments(one.pid), root)}
+    return [one for one in ours.values() if one.parent not in ours and not _is_served(one)]
+
+
+def _binds(words: list[bytes], root: bytes) -> bool:
+    """Whether a command line is a capsule's, of the root or one of its trees."""
+    if b"--json-status-fd" not in words or b"--die-with-parent" not in words or b"--bind" not in words:
+        return False
+    place = b"".join(words[words.index(b"--bind") + 1 :][:1])
+    above, name = os.path.split(place)
+    return place == root or (above == os.path.join(root, TREES.encode()) and bool(name))
+
+
+def _is_served(capsule: Status) -> bool:
+    """Whether a bubblewrap's parent is the server that started it: that has the other end of the status pipe."""
+    try:
+        pipe = os.readlink(f"/proc/{capsule.pid}/fd/{STATUS_FD}")
+    except PermissionError:
+        return True  # another user's, and not ours to judge
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return pipe in _descriptors(capsule.parent)
+
+
+def _descriptors(pid: int) -> set[str]:
+    """Answer what a process has open; nothing of one that is not ours to look into, as init mostly is."""
+    found = set()
+    with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
+
+
+def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
+    """Answer the living ones of some processes and all below them, but for ourselves and who is above or below us."""
+    spared = {0, 1}
+    at: Status | None = seen.get(os.getpid())
+    while at is not None and at.pid not in spared:
+        spared.add(at.pid)
+        at = seen.get(at.parent)
+    below: dict[int, list[Status]] = {}
+    for one in seen.values():
+        below.setdefault(one.parent, []).append(one)
+    all_of_them: Processes = {}
+    todo = list(found)
+    while todo:
+        one = todo.pop()
+        if one.pid not in all_of_them:
+            all_of_them[one.pid] = one
+            todo += below.get(one.pid, []) if one.pid not in spared else []
+    return [one for one in all_of_them.values() if one.alive and one.pid not in spared]
+
+
+def _end(find: Callable[[], list[Status]]) -> int:
+    """Kill what is found until nothing is found any more; answer how many there were."""
+    ended: set[tuple[int, int]] = set()
+    refused: set[tuple[int, int]] = set()
+    deadline = time.monotonic() + PATIENCE
+    while found := [one for one in find() if (one.pid, one.start) not in refused]:
+        if time.monotonic() > deadline:
+            log.warning("a process of a killed server does not end", extra={"facts": {"pid": found[0].pid}})
+            break
+        with contextlib.ExitStack() as stack:
+            waits: list[int] = []
+            for one in found:
+                try:
+                    fd = _send(one)
+                except PermissionError:  # it has made itself another user's
+                    refused.add((one.pid, one.start))
+                    continue
+                if fd is None:
+                    continue
+                ended.add((one.pid, one.start))
+                if len(waits) < _AT_ONCE:
+                    waits.append(fd)
+                    stack.callback(os.close, fd)
+                else:
+                    os.close(fd)
+            _wait(waits, deadline)
+    return len(ended)
+
+
+def _send(one: Status) -> int | None:
+    """Send KILL to a process and answer its pidfd; None where it has gone. Raises PermissionError."""
+    try:
+        fd = os.pidfd_open(one.pid)
+    except ProcessLookupError:
+        return None
+    try:
+        now = status(one.pid)
+        if now is not None and now.start == one.start:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+            fd, sent = -1, fd
+            return sent
+        return None
+    except ProcessLookupError:
+        return None
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _wait(pidfds: list[int], deadline: float) -> None:
+    """Wait until all of them have exited, or time is up."""
+    poll = select.poll()
+    for fd in pidfds:
+        poll.register(fd, select.POLLIN)
+    pending = len(pidfds)
+    while pending and (left := deadline - time.monotonic()) > 0:
+        for fd, _ in poll.poll(left * 1000):
+            poll.unregister(fd)
+            pending -= 1

@@ -1,0 +1,1 @@
+"""The atomic writer: what a call changes, staged, flushed to temporary files and renamed, all or nothing."""

@@ -1,0 +1,201 @@
+"""Names of temporary files, and the record by which what a killed server left of them is found and removed.
+
+A server that is killed between giving a temp its name and renaming it cannot clean up. So every name goes into a
+record first: one file a server in `.kd/writes`, locked (flock) for as long as its server lives, the locks of a dead one
+being released by the kernel. Whoever writes next, this server anew or another one on the same root, removes what a
+record without a living owner still names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import secrets
+import stat
+import threading
+
+from toolserver._fast.paths import NO_SYMLINKS, open_beneath
+from toolserver.state.kd import open_kd
+
+TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
+"""The whole name of a temp. Watches and walks know the server's own files by it (fullmatch)."""
+RECORDS = b".kd/writes"
+_RECORD = re.compile(r"[0-9a-f]{24}")
+_ROOM = 64 * 1024
+"""Bytes of a record after which it is written anew with what is still under way."""
+
+log = logging.getLogger("toolserver.writer")
+
+
+def temp_name() -> bytes:
+    """Answer a new unique hidden name, short enough beside any target."""
+    return b".toolserver-%s.tmp" % secrets.token_hex(12).encode()
+
+
+class Record:
+    """The temps of this server that have a name right now. Its methods may be called from any thread."""
+
+    def __init__(self, root: bytes) -> None:
+        self._root = root
+        self._prefix = root if root.endswith(b"/") else root + b"/"
+        self._guard = threading.Lock()
+        self._fd = -1
+        self._own = ""
+        self._size = 0
+        self._names: dict[bytes, None] = {}
+
+    @staticmethod
+    def new_name() -> bytes:
+        """Return a new unique hidden name, to be added before it is used."""
+        return temp_name()
+
+    def add(self, path: bytes) -> None:
+        """Note a name before it is made, as its absolute path. Where `.kd` cannot be written there is no note."""
+        path = path.removeprefix(self._prefix)
+        with self._guard:
+            self._names[path] = None
+            try:
+                self._write(path + b"\0")
+            except OSError as error:
+                log.debug("no record of temps: %s", error)
+
+    def _write(self, line: bytes) -> None:
+        if self._fd < 0 or os.fstat(self._fd).st_nlink == 0:  # `.kd` was removed under us
+            self._begin()
+        elif self._size + len(line) > _ROOM:
+            self._rewrite()
+        else:
+            self._size += os.pwrite(self._fd, line, self._size)
+
+    def _begin(self) -> None:
+        self._close()
+        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            directory = open_kd(root, RECORDS)
+        finally:
+            os.close(root)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            while self._fd < 0:
+                self._own = secrets.token_hex(12)
+                self._lock(os.open(self._own, flags, 0o600, dir_fd=directory))
+        finally:
+            os.close(directory)
+        self._rewrite()
+
+    def _lock(self, fd: int) -> None:
+        """Lock a new record and take it, unless another server took it for a dead one's before, and removed it."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(fd).st_nlink:
+                self._fd, fd = fd, -1
+        except BlockingIOError:
+            pass
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _rewrite(self) -> None:
+        held = b"".join(name + b"\0" for name in self._names)
+        os.pwrite(self._fd, held, 0)
+        os.ftruncate(self._fd, len(held))
+        self._size = len(held)
+
+    def drop(self, path: bytes) -> None:
+        """Forget a name that is gone."""
+        path = path.removeprefix(self._prefix)
+        with self._guard:
+            self._names.pop(path, None)
+            if not self._names and self._size:
+                try:
+                    os.ftruncate(self._fd, 0)
+                    self._size = 0
+                except OSError as error:  # a name that is gone may stay in the record
+                    log.debug("the record of temps stays as it is: %s", error)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._own = ""
+            self._size = 0
+
+    def close(self) -> None:
+        """Give the record up at a clean stop; nothing is under way any more."""
+        with self._guard:
+            self._close()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove the temps that killed servers have left, and their records. Errors leave them to the next sweep."""
+        try:
+            root = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return  # the root itself is gone, and all temps with it
+        try:
+            directory = open_beneath(root, RECORDS, os.O_RDONLY | os.O_DIRECTORY, resolve=NO_SYMLINKS)
+        except OSError:
+            os.close(root)
+            return  # no record, nothing to sweep
+        try:
+            for name in os.listdir(directory):
+                if name != self._own and _RECORD.fullmatch(name):
+                    self._sweep_one(root, directory, name)
+        finally:
+            os.close(directory)
+            os.close(root)
+
+    def _sweep_one(self, root: int, directory: int, name: str) -> None:
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        except OSError:
+            return  # swept by another server meanwhile, or not ours to read
+        with os.fdopen(fd, "rb") as file:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return  # its server lives
+            gone = [self._remove(root, path) for path in file.read().split(b"\0")[:-1]]
+            if all(gone):
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=directory)
+
+    def _remove(self, root: int, path: bytes) -> bool:
+        """Remove one leftover; its name and place are checked, for anybody may have written the record."""
+        above, name = os.path.split(path)
+        if not TEMP.fullmatch(name):
+            return True
+        try:
+            at = open_beneath(root, above, os.O_PATH | os.O_DIRECTORY, resolve=NO_SYMLINKS)
+        except OSError:
+            return True  # its directory is gone
+        try:
+            if stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                remove_hollow(at, name)
+            else:
+                os.unlink(name, dir_fd=at)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            log.warning("a temporary file of a killed server stays: %s: %s", os.fsdecode(path), error.strerror)
+            return False
+        finally:
+            os.close(at)
+        return True
+
+
+def remove_hollow(at: int, name: bytes | str) -> None:
+    """Remove a folder that holds nothing but temps and such folders. Raises OSError ENOTEMPTY where there is more."""
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    try:
+        for inner in os.listdir(fd):
+            if stat.S_ISDIR(os.stat(inner, dir_fd=fd, follow_symlinks=False).st_mode):
+                remove_hollow(fd, inner)
+            elif TEMP.fullmatch(os.fsencode(inner)):
+                os.unlink(inner, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=at)
