@@ -40,7 +40,7 @@ DIRECTIVES = {
 
 
 def headers(name: str) -> list[str]:
-    """Answer the headers that a kernel is built from, those that they include too."""
+    """Return the headers that a kernel is built from, those that they include too."""
     found: set[str] = set()
     todo = [HERE / f"{name}.pyx", HERE / f"{name}.pxd"]
     while todo:

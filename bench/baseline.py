@@ -35,7 +35,7 @@ def walk(root: pathlib.Path) -> Iterator[str]:
 
 
 def baseline_grep(root: pathlib.Path, pattern: str) -> list[tuple[str, int]]:
-    """Answer path and line number of every matching line."""
+    """Return path and line number of every matching line."""
     wanted = re.compile(pattern.encode())
     out = []
     for path in walk(root):
@@ -50,6 +50,6 @@ def baseline_grep(root: pathlib.Path, pattern: str) -> list[tuple[str, int]]:
 
 
 def baseline_glob(root: pathlib.Path, pattern: str) -> list[str]:
-    """Answer the files whose name matches, newest first."""
+    """Return the files whose name matches, newest first."""
     found = [path for path in walk(root) if fnmatch.fnmatchcase(os.path.basename(path), pattern)]
     return sorted(found, key=lambda path: -os.lstat(root / path).st_mtime_ns)[:5000]

@@ -206,7 +206,7 @@ def upgraded(port: int, path: str) -> Iterator[socket.socket]:
 
 
 async def beside_a_pipe(root: pathlib.Path, ours: Action) -> tuple[list[float], list[float]]:
-    """Answer the seconds of ours and of a pipe that asyncio reads, in turn."""
+    """Return the seconds of ours and of a pipe that asyncio reads, in turn."""
     process = await asyncio.create_subprocess_exec("cat", str(root / "theirs"), stdout=subprocess.PIPE)
     into = await asyncio.to_thread(os.open, root / "theirs", os.O_WRONLY)
     assert process.stdout

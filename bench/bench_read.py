@@ -92,7 +92,7 @@ def bare_starlette() -> Iterator[int]:
 
 
 def requests_per_second(port: int) -> float:
-    """Answer what wrk counts with 32 connections."""
+    """Return what wrk counts with 32 connections."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         body = json.dumps({"path": "f.c"})
         script.write(f'wrk.method = "POST"\nwrk.body = {json.dumps(body)}\n')

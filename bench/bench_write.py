@@ -33,7 +33,7 @@ def server(root: pathlib.Path) -> Iterator[Served]:
 
 
 def marked(size: int) -> tuple[bytes, int]:
-    """Answer a source text with the mark in its middle line, and that line's number."""
+    """Return a source text with the mark in its middle line, and that line's number."""
     lines = inputs.source_text(size - 100, seed=1).split(b"\n")
     at = len(lines) // 2
     lines.insert(at, f"{MARK} 0".encode())
@@ -68,7 +68,7 @@ def test_write(benchmark: Any, server: Served, root: pathlib.Path, size: int) ->
 
 
 def editing(server: Served, path: str) -> Callable[[], bytes]:
-    """Answer a call that changes the number at the mark, each time it is made."""
+    """Return a call that changes the number at the mark, each time it is made."""
     numbers = itertools.count()
 
     def edit() -> bytes:

@@ -60,7 +60,7 @@ WORDS = (
 
 
 def cached(name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
-    """Answer the folder `name` of the cache, made by `make` in a temporary place and moved there when whole."""
+    """Return the folder `name` of the cache, made by `make` in a temporary place and moved there when whole."""
     found = CACHE / name
     if not found.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def ripgrep() -> str:
 
 
 def program(*names: str) -> str:
-    """Answer the first of these programs that is installed; `make bench` installs them where it may."""
+    """Return the first of these programs that is installed; `make bench` installs them where it may."""
     for name in names:
         found = shutil.which(name)
         if found:
@@ -113,7 +113,7 @@ def program(*names: str) -> str:
 
 
 def source_text(size: int, seed: int) -> bytes:
-    """Answer `size` bytes of text in lines that look like source code; the same for the same seed."""
+    """Return `size` bytes of text in lines that look like source code; the same for the same seed."""
     rng = random.Random(seed)
     lines: list[str] = []
     total = 0

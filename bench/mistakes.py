@@ -47,7 +47,7 @@ class Case:
 
 
 def sources(folder: pathlib.Path, suffix: str) -> list[pathlib.Path]:
-    """Answer the files that edits are made to: texts of 20 to 3000 lines, line ends LF."""
+    """Return the files that edits are made to: texts of 20 to 3000 lines, line ends LF."""
     found = []
     for path in sorted(folder.rglob(f"*{suffix}")):
         if path.is_file() and 500 < path.stat().st_size < 200_000 and re.fullmatch(r"[\w./+-]+", str(path)):
@@ -56,7 +56,7 @@ def sources(folder: pathlib.Path, suffix: str) -> list[pathlib.Path]:
 
 
 def edited(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Answer lines with one to six edits: some replaced, added or removed, near the old text as people's edits are."""
+    """Return lines with one to six edits: some replaced, added or removed, near the old text as people's edits are."""
     out = list(lines)
     for _ in range(chance.randint(1, 6)):
         at = chance.randrange(len(out))
@@ -204,7 +204,7 @@ class Bench:
         return path
 
     def ours(self, path: pathlib.Path, diff: bytes) -> bytes | str:
-        """Answer the content that our patch stages, or why it refuses."""
+        """Return the content that our patch stages, or why it refuses."""
         try:
             read = parser.read(diff)
             with self.workspace.tree("main") as tree, Batch(tree) as batch:
@@ -233,7 +233,7 @@ Counts = dict[tuple[int, str, str, str], collections.Counter[str]]
 
 
 def run(options: argparse.Namespace, told: Callable[[str], None]) -> Counts:
-    """Answer how often each program was right, refused and wrong, by lines of context, line end, mistake, program."""
+    """Return how often each program was right, refused and wrong, by lines of context, line end, mistake, program."""
     files = sources(pathlib.Path(options.files), options.suffix)
     counts: Counts = collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
@@ -268,7 +268,7 @@ def slips(options: argparse.Namespace, files: list[pathlib.Path]) -> Iterator[tu
 
 
 def table(counts: Counts) -> str:
-    """Answer the table as Markdown: percent right and wrong, the rest is refused."""
+    """Return the table as Markdown: percent right and wrong, the rest is refused."""
     names = list(dict.fromkeys(key[3] for key in counts))
     lines = [
         "| context | line ends | mistake | diffs | " + " | ".join(f"{name}: right, wrong" for name in names) + " |",
@@ -286,7 +286,7 @@ def table(counts: Counts) -> str:
 
 
 def short(counts: Counts) -> str:
-    """Answer the table of README.md: percent right / wrong by mistake, CRLF files in a row of their own, then all."""
+    """Return the table of README.md: percent right / wrong by mistake, CRLF files in a row of their own, then all."""
     names = list(dict.fromkeys(key[3] for key in counts))
     sums: Counts = collections.defaultdict(collections.Counter)
     for (context, end, mistake, name), counted in counts.items():

@@ -21,7 +21,7 @@ START_LIMIT_S = 30.0
 
 
 def free_port() -> int:
-    """Answer a TCP port that nobody listens on right now."""
+    """Return a TCP port that nobody listens on right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -116,7 +116,7 @@ class Served:
         return json.loads(self.connection.post(tool, **arguments))
 
     def memory(self) -> int:
-        """Answer the server's peak resident memory in bytes."""
+        """Return the server's peak resident memory in bytes."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
 

@@ -11,7 +11,7 @@ Action = Callable[[], object]
 
 
 def clocked(action: Action, times: int = 1) -> float:
-    """Answer the seconds that one run takes, of so many in a row."""
+    """Return the seconds that one run takes, of so many in a row."""
     start = time.perf_counter()
     for _ in range(times):
         action()

@@ -14,7 +14,7 @@ NEVER = {b".git", b".kd"}
 
 
 def environment(home: pathlib.Path) -> dict[bytes, bytes]:
-    """Answer an environment in which git and we see no configuration but what lies in `home`."""
+    """Return an environment in which git and we see no configuration but what lies in `home`."""
     return {
         b"HOME": os.fsencode(home),
         b"PATH": os.environb[b"PATH"],
@@ -43,7 +43,7 @@ def fill(root: pathlib.Path, files: Mapping[str, bytes]) -> None:
 
 
 def git_lists(root: pathlib.Path, env: Mapping[bytes, bytes]) -> list[bytes]:
-    """Answer what git shows of the work tree: the measure of the specification, less what is gone or no file."""
+    """Return what git shows of the work tree: the measure of the specification, less what is gone or no file."""
     found = git(root, "ls-files", "-co", "--exclude-standard", "-z", env=env).split(b"\0")
     top = os.fsencode(root)
     paths = {path for path in found if path}
@@ -55,7 +55,7 @@ def _is_entry(path: bytes) -> bool:
 
 
 def we_list(root: pathlib.Path, env: Mapping[bytes, bytes], files: GitFiles | None = None) -> list[bytes]:
-    """Answer what our rules show of a tree: files and links of any kind, sorted."""
+    """Return what our rules show of a tree: files and links of any kind, sorted."""
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY)
     try:
         rules = (files or GitFiles(env)).now(fd)

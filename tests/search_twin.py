@@ -20,7 +20,7 @@ LONG = 4096
 
 
 def text_of(data: bytes) -> bytes | None:
-    """Answer what of a file is searched, as UTF-8; None for one that is skipped."""
+    """Return what of a file is searched, as UTF-8; None for one that is skipped."""
     if len(data) > MAX_FILE:
         return None
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -34,7 +34,7 @@ def text_of(data: bytes) -> bytes | None:
 
 
 def lines_of(text: bytes) -> list[bytes]:
-    """Answer the lines without their ends."""
+    """Return the lines without their ends."""
     if not text:
         return []
     lines = text.split(b"\n")
@@ -57,7 +57,7 @@ def shown(path: bytes) -> dict[str, str]:
 def expected(
     files: dict[bytes, bytes], matches: Callable[[bytes], bool], mode: str, context: int, most: int
 ) -> tuple[list[Any], bool]:
-    """Answer the results of a search of `files`, which are all shorter than LONG a line, and `truncated`."""
+    """Return the results of a search of `files`, which are all shorter than LONG a line, and `truncated`."""
     found = list(_results(files, matches, mode, context))
     return found[:most], len(found) > most
 

@@ -4,14 +4,14 @@ def in_memory(fd: int) -> bool:
     """Whether a descriptor's file system is tmpfs or ramfs, which wait for no disk."""
 
 def read_cached(fd: int, size: int) -> bytes | None:
-    """Answer the `size` bytes of a file if they are its whole and reading them waits for nothing.
+    """Return the `size` bytes of a file if they are its whole and reading them waits for nothing.
 
     None: not all of it is in the page cache, its size is another one by now, reading failed, or its file system cannot
     tell (preadv2 with RWF_NOWAIT; tmpfs and ramfs always can). Then read it where waiting is allowed.
     """
 
 def read_whole(fd: int, most: int, expected: int) -> bytes:
-    """Answer a file from its begin to its end, at most `most` bytes, waiting without the GIL.
+    """Return a file from its begin to its end, at most `most` bytes, waiting without the GIL.
 
     `expected` is its size as last seen; it may have grown or shrunk since. Raises OSError.
     """

@@ -55,7 +55,7 @@ cdef int glob_may_match_below(const glob_t* glob, const char* dir_path, size_t d
 # ---------------------------------------------------------------------------------------------------------- parsing
 
 cdef int _code(str character) except -1:
-    """Answer a code point; a byte that is not UTF-8, decoded as a surrogate, is told apart from all of them."""
+    """Return a code point; a byte that is not UTF-8, decoded as a surrogate, is told apart from all of them."""
     cdef int code = ord(character)
     return STRAY + code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code
 

@@ -53,7 +53,7 @@ class Grep(Walk):
         is then over.
         """
     def answer(self) -> tuple[bytes, bool]:
-        """Answer the list of results as JSON, as many as `most` and `most_bytes` allow, and whether there are more.
+        """Return the list of results as JSON, as many as `most` and `most_bytes` allow, and whether there are more.
 
         Only after every worker has answered that there is no more to do.
         """

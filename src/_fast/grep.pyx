@@ -740,5 +740,5 @@ cdef class Grep(Walk):
 
 
 cdef object view(const uint8_t* data, size_t size):
-    """Answer a view of bytes that stay where they are until it is dropped."""
+    """Return a view of bytes that stay where they are until it is dropped."""
     return PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ)

@@ -8,7 +8,7 @@ class Rules:
     """The ignore rules that hold in one directory; immutable, any number of threads may ask."""
 
     def push(self, directory: bytes, gitignore: bytes | None = None, dotignore: bytes | None = None) -> Rules:
-        """Answer the rules of a directory below: these, and those of its own `.gitignore` and `.ignore` (contents)."""
+        """Return the rules of a directory below: these, and those of its own `.gitignore` and `.ignore` (contents)."""
 
     def ignored(self, directory: bytes, name: bytes, is_dir: bool) -> bool:
         """Whether the last rule that fits an entry of `directory` ignores it (specification, section 5, for the rank).
@@ -45,7 +45,7 @@ class Tracked:
         """Whether something below that directory is in the index; an empty name means `directory` itself."""
 
 def shared_index(index: bytes, hash_size: int = 20) -> bytes | None:
-    """Answer the name, in hexadecimal digits, of what a split index builds on; None for a whole index.
+    """Return the name, in hexadecimal digits, of what a split index builds on; None for a whole index.
 
     All zeros: split, but nothing is shared yet. Raises ValueError for a broken index.
     """

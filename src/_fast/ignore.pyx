@@ -424,7 +424,7 @@ cdef class BaseRules(Rules):
 
 
 cdef const char* _borrow(bytes text, size_t* n) noexcept:
-    """Answer the bytes of an object that the caller keeps, or NULL for None."""
+    """Return the bytes of an object that the caller keeps, or NULL for None."""
     if text is None:
         n[0] = 0
         return NULL

@@ -21,7 +21,7 @@ class Inotify:
 
     def __init__(self) -> None: ...
     def fileno(self) -> int:
-        """Answer the descriptor to wait on until it is readable; -1 once closed."""
+        """Return the descriptor to wait on until it is readable; -1 once closed."""
 
     def close(self) -> None:
         """Close it and drop all watches; again is no error."""
@@ -36,4 +36,4 @@ class Inotify:
         """Drop a watch; one that is gone already is no error."""
 
     def read(self) -> list[tuple[int, int, bytes]]:
-        """Answer waiting events as (watch, mask, name), at most 16 KiB of them; empty when none wait."""
+        """Return waiting events as (watch, mask, name), at most 16 KiB of them; empty when none wait."""

@@ -5,7 +5,7 @@ U+FFFD stands for each maximal ill-formed part of UTF-8.
 """
 
 def number(data: bytes, offset: int, limit: int, *, start: int = 0) -> tuple[bytes, int, bool]:
-    r"""Answer a window of lines as a JSON string, the number of all lines, and whether lines remain past the window.
+    r"""Return a window of lines as a JSON string, the number of all lines, and whether lines remain past the window.
 
     The string (with its quotes, ASCII and UTF-8) holds `<number>\t<text>` for the lines `offset` (from 1) and at most
     `limit` on, joined by LF. `start` is where the text begins in `data`, behind a byte order mark. ValueError: offset
@@ -13,16 +13,16 @@ def number(data: bytes, offset: int, limit: int, *, start: int = 0) -> tuple[byt
     """
 
 def utf8_of_utf16(data: bytes, *, big: bool, start: int = 0) -> bytes:
-    """Answer UTF-16 from `start` on as UTF-8; a lone surrogate and an odd last byte become U+FFFD each."""
+    """Return UTF-16 from `start` on as UTF-8; a lone surrogate and an odd last byte become U+FFFD each."""
 
 def json_string(data: bytes) -> bytes:
-    """Answer bytes as a JSON string with its quotes, nothing dropped but ill-formed UTF-8 (as above)."""
+    """Return bytes as a JSON string with its quotes, nothing dropped but ill-formed UTF-8 (as above)."""
 
 def count(data: bytes) -> int:
-    """Answer how many LFs there are."""
+    """Return how many LFs there are."""
 
 def well_formed(data: bytes) -> int:
-    """Answer how many bytes at the beginning are well-formed UTF-8 that ends with a whole character."""
+    """Return how many bytes at the beginning are well-formed UTF-8 that ends with a whole character."""
 
 def kinds() -> list[str]:
     """Name the implementations that this processor can run, the one in use at the start last."""

@@ -27,7 +27,7 @@ class Listing(Walk):
         Each worker is driven by one thread at a time. Raises MemoryError; the listing is then over.
         """
     def answer(self) -> tuple[bytes, bool]:
-        """Answer the paths as a JSON list, newest first, equally old ones in path order; and whether there are more.
+        """Return the paths as a JSON list, newest first, equally old ones in path order; and whether there are more.
 
         Only after every worker has answered that there is no more to do.
         """

@@ -29,16 +29,16 @@ class Ring:
         0: the end, a terminal without users too. -1: nothing there yet (the descriptor must not block). OSError else.
         """
     def slice(self, since: int, until: int) -> bytes:
-        """Answer what is held of the bytes from `since` to before `until`."""
+        """Return what is held of the bytes from `since` to before `until`."""
     def boundary(self, until: int) -> int:
-        """Answer the last offset up to `until` (or `total`) with no unfinished UTF-8 character before it.
+        """Return the last offset up to `until` (or `total`) with no unfinished UTF-8 character before it.
 
         That is at most 3 bytes earlier. Ill-formed bytes are not unfinished: they belong to what is before.
         """
     def after_lines(self, lines: int) -> int:
-        """Answer the offset after the first `lines` lines held, their ends included; `total` if there are fewer."""
+        """Return the offset after the first `lines` lines held, their ends included; `total` if there are fewer."""
     def last_lines(self, lines: int) -> int:
-        """Answer the offset where the last `lines` lines begin; `start` if no more are held. A last LF ends a line."""
+        """Return the offset where the last `lines` lines begin; `start` if no more are held. A last LF ends a line."""
     def shrink(self) -> None:
         """Give back memory that nothing was put into."""
     def release(self) -> None:

@@ -232,7 +232,7 @@ cdef class Ring:
         return 0
 
     cdef Py_ssize_t _room(self, Py_ssize_t wanted, Py_ssize_t* place) except -1:
-        """Answer how many of the wanted bytes may be put at `place`: at least one, in one piece, growing as needed."""
+        """Return how many of the wanted bytes may be put at `place`: at least one, in one piece, growing as needed."""
         cdef Py_ssize_t size
         wanted = min(wanted, SLACK)
         if self.size < self.full:

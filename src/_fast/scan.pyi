@@ -17,9 +17,9 @@ class Needles:
         self, texts: tuple[bytes, ...], *, fold: bool = False, kind: Literal["plain", "sse2", "avx2"] | None = None
     ) -> None: ...
     def search(self, data: bytes, start: int = 0) -> tuple[int, int] | None:
-        """Answer where one of the strings stands in `data` from `start` on, as (begin, end), or None.
+        """Return where one of the strings stands in `data` from `start` on, as (begin, end), or None.
 
         Of several strings that overlap or stand within a few bytes of one another it is not always the leftmost.
         """
     def leftmost(self, data: bytes, start: int = 0) -> tuple[int, int] | None:
-        """Answer the leftmost, of those that begin there the one given first. Slow."""
+        """Return the leftmost, of those that begin there the one given first. Slow."""

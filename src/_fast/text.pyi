@@ -7,13 +7,13 @@ def occurrences(data: bytes, old: bytes, most: int) -> tuple[int, list[int]]:
     """
 
 def replace_all(data: bytes, old: bytes, new: bytes, count: int) -> bytes:
-    """Answer `data` with its first `count` occurrences of `old` replaced. `count` is what `occurrences` counted.
+    """Return `data` with its first `count` occurrences of `old` replaced. `count` is what `occurrences` counted.
 
     ValueError: `old` is empty, or there are fewer. MemoryError, OverflowError: the caller bounds the answer's size.
     """
 
 def all_crlf(data: bytes) -> bool:
-    """Answer whether there is a line end and a CR stands before every LF."""
+    """Return whether there is a line end and a CR stands before every LF."""
 
 def nearly(data: bytes, old: bytes, most: int) -> list[tuple[int, int]]:
     """Find where `old` stands when every run of white space counts as one blank, and the text's start and end too.

@@ -82,20 +82,20 @@ class Hunks:
         """
 
     def lost_blanks(self, hunk: int) -> list[int]:
-        """Answer the lines of the diff, from 1, at most ten, where hunk number `hunk` has an emptied context line."""
+        """Return the lines of the diff, from 1, at most ten, where hunk number `hunk` has an emptied context line."""
 
 class Diff:
     """A diff, split into lines. Raises OverflowError for 4 GiB and more."""
 
     def __init__(self, text: bytes) -> None: ...
     def __len__(self) -> int:
-        """Answer the number of lines."""
+        """Return the number of lines."""
 
     def line(self, index: int) -> bytes:
-        """Answer a line without its LF and the CR before it. Raises IndexError."""
+        """Return a line without its LF and the CR before it. Raises IndexError."""
 
     def next(self, index: int, in_header: bool, halves: bool) -> tuple[int, int]:
-        """Answer kind and index of the first line from `index` on that is more than text; END past the last.
+        """Return kind and index of the first line from `index` on that is more than text; END past the last.
 
         EXTENDED is told only `in_header`, HALF only if `halves`.
         """

@@ -321,7 +321,7 @@ cdef class Hunks:
         return error
 
     cdef bytes body_line(self, uint32_t line):
-        """Answer a line of a body without its sign."""
+        """Return a line of a body without its sign."""
         return taken(self.diff.reader.lines[line])[1:]
 
     def lost_blanks(self, Py_ssize_t hunk):

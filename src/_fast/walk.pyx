@@ -305,7 +305,7 @@ cdef bint left_out(const walk_t* walk, const dir_t* it, const Entry* entry, cons
 
 
 cdef const char* below_cwd(const walk_t* walk, const dir_t* it, size_t* size) noexcept nogil:
-    """Answer the path of a directory relative to cwd."""
+    """Return the path of a directory relative to cwd."""
     cdef size_t skip = walk.cwd_size + 1 if walk.cwd_size else 0
     if it.size <= walk.cwd_size:
         size[0] = 0

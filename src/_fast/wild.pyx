@@ -98,7 +98,7 @@ cdef struct wild_t:
 
 
 cdef inline uint64_t _pairs(const char* s, size_t n) noexcept nogil:
-    """Answer a set, of one bit each by a hash, of the pairs of neighbouring bytes in a text."""
+    """Return a set, of one bit each by a hash, of the pairs of neighbouring bytes in a text."""
     cdef uint64_t found = 0
     cdef size_t i
     for i in range(1, n):
@@ -564,7 +564,7 @@ cdef uint32_t wild_count(const wild_t* w) noexcept nogil:
 # ---------------------------------------------------------------------------------------------------------- asking
 
 cdef uint64_t _hash(const char* name, size_t n) noexcept nogil:
-    """Answer the hash of a name for the table of exact ones."""
+    """Return the hash of a name for the table of exact ones."""
     cdef uint64_t factor = <uint64_t>0x9E3779B97F4A7C15
     cdef uint64_t h = n * factor, word = 0
     cdef uint32_t low = 0, high = 0
@@ -587,7 +587,7 @@ cdef uint64_t _hash(const char* name, size_t n) noexcept nogil:
 
 
 cdef inline size_t _character(const uint8_t* s, size_t n, uint32_t* code) noexcept nogil:
-    """Answer the bytes of the character at `s` (n > 0) and its code point; a byte of none is one of its own."""
+    """Return the bytes of the character at `s` (n > 0) and its code point; a byte of none is one of its own."""
     cdef uint32_t a = s[0], c
     cdef size_t size, i
     if a < 0x80:

@@ -97,7 +97,7 @@ def _workspace(root: str) -> Workspace:
 
 
 def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
-    """Answer what starts commands, in the capsule where it works, and what GET /tools tells of it."""
+    """Return what starts commands, in the capsule where it works, and what GET /tools tells of it."""
 
     variables = Environment(lambda: [token.last or token.read()])
     fenced = settings.network == "fenced"
@@ -117,7 +117,7 @@ def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
 
 
 def _token_file(settings: Settings, root: bytes) -> str:
-    """Answer the absolute path of the token file, made where it is the root's own and missing."""
+    """Return the absolute path of the token file, made where it is the root's own and missing."""
     given = settings.token_file or directory.platform_token_file()
     try:
         path = os.path.abspath(given) if given else directory.make_token_file(root)

@@ -47,7 +47,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def find_token_file() -> str:
-    """Answer the token file that `serve` of the current directory, or of one above it, uses. Raises CallError."""
+    """Return the token file that `serve` of the current directory, or of one above it, uses. Raises CallError."""
     if (found := platform_token_file()) is not None:
         return found
     directory = os.path.realpath(os.getcwdb())

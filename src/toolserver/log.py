@@ -56,7 +56,7 @@ class Lines(logging.Formatter):
 
 
 def stamp(seconds: float) -> str:
-    """Answer RFC 3339 in UTC, to the second."""
+    """Return RFC 3339 in UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
@@ -68,7 +68,7 @@ def fault(error: BaseException) -> str:
 
 
 def trace(error: BaseException) -> list[str]:
-    """Answer the traceback of an exception and of what led to it, outermost last, texts of exceptions left out."""
+    """Return the traceback of an exception and of what led to it, outermost last, texts of exceptions left out."""
     lines: list[str] = []
     seen: set[int] = set()
     found: BaseException | None = error
@@ -134,5 +134,5 @@ class CallLog:
 
 
 def _name(name: object) -> str:
-    """Answer a tool's or tree's name as JSON; null for what no tool and no tree can be called."""
+    """Return a tool's or tree's name as JSON; null for what no tool and no tree can be called."""
     return f'"{name}"' if type(name) is str and NAME.fullmatch(name) else "null"

@@ -64,7 +64,7 @@ async def _serve(app: Application, settings: Settings, sockets: list[socket.sock
 
 @contextlib.contextmanager
 def listening(settings: Settings) -> Iterator[list[socket.socket]]:
-    """Answer the listening sockets; close them at the end and remove the Unix socket. Raises StartError."""
+    """Return the listening sockets; close them at the end and remove the Unix socket. Raises StartError."""
     sockets = [_unix_socket(settings.uds)] if settings.uds else _tcp_sockets(settings.host, settings.port)
     made = os.stat(settings.uds) if settings.uds else None
     try:
@@ -158,7 +158,7 @@ def address(host: str, port: int) -> str:
 
 
 def banner(settings: Settings, app: Application, listener: socket.socket) -> str:
-    """Answer what is printed at the start: the address, the token file and one line to paste into a shell."""
+    """Return what is printed at the start: the address, the token file and one line to paste into a shell."""
     token_file = app.token.path
     header = f'-H "Authorization: Bearer $({_cat(token_file)})"'
     if settings.uds:

@@ -118,7 +118,7 @@ def add_flags(parser: argparse.ArgumentParser, flags: tuple[Flag, ...]) -> None:
 
 
 def resolve(flags: tuple[Flag, ...], given: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Answer the value of each flag by its field: the flag's, else its variable's, else the default.
+    """Return the value of each flag by its field: the flag's, else its variable's, else the default.
 
     An empty variable counts as not set. Raises StartError that names the flag or the variable.
     """

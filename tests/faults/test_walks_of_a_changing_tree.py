@@ -52,7 +52,7 @@ def change(root: pathlib.Path, rand: random.Random) -> None:
 
 @pytest.fixture
 def changing(tmp_path: pathlib.Path) -> Callable[[], bool]:
-    """Answer whether the tree is still being changed, which it is for SECONDS."""
+    """Return whether the tree is still being changed, which it is for SECONDS."""
     rand = random.Random(5)
     end = time.monotonic() + SECONDS
 

@@ -166,7 +166,7 @@ def outside(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def one_of_two(root: pathlib.Path, name: str, made: Callable[[pathlib.Path], None]) -> Callable[[], None]:
-    """Answer a step that puts a new thing in the place of a name, by rename."""
+    """Return a step that puts a new thing in the place of a name, by rename."""
 
     def step() -> None:
         new = root / f"new-{name}"

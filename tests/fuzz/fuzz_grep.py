@@ -27,7 +27,7 @@ RULES = BaseRules()
 
 
 def as_searched(content: bytes) -> bytes | None:
-    """Answer a file's text in UTF-8; None: it is binary."""
+    """Return a file's text in UTF-8; None: it is binary."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return utf16(content[2:], "little" if content[0] == 0xFF else "big").encode()
     content = content.removeprefix(b"\xef\xbb\xbf")
@@ -35,12 +35,12 @@ def as_searched(content: bytes) -> bytes | None:
 
 
 def shown(line: bytes) -> str | None:
-    """Answer a line's text; None: it is cut, and where is not told here."""
+    """Return a line's text; None: it is cut, and where is not told here."""
     return line.decode("utf-8", "replace") if len(line) <= LONG else None
 
 
 def found(plan: Plan, name: str, content: bytes | None, mode: str, context: int) -> list[Any]:
-    """Answer a file's results as they are to be, cut texts as None."""
+    """Return a file's results as they are to be, cut texts as None."""
     if not content:
         return []
     view = memoryview(content)
@@ -71,7 +71,7 @@ def answered(search: Grep, mode: str) -> tuple[list[Any], bool]:
 
 
 def asked(plan: Plan, how: int) -> dict[str, Any]:
-    """Answer what the kernel is told: literals alone, a regex about lines with a literal, or about all of them."""
+    """Return what the kernel is told: literals alone, a regex about lines with a literal, or about all of them."""
     usable = plan.literals is not None and len(plan.literals) <= MOST
     needles = Needles(plan.literals, fold=plan.fold) if usable and plan.literals is not None and how != 2 else None
     if plan.exact and how == 0 and needles is not None:

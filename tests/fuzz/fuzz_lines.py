@@ -8,7 +8,7 @@ from toolserver._fast import lines
 
 
 def shown(text: bytes) -> list[str]:
-    """Answer the lines of a text as `read` shows them, without their numbers."""
+    """Return the lines of a text as `read` shows them, without their numbers."""
     parts = text.split(b"\n")
     last = parts.pop()
     ended = [part.removesuffix(b"\r") for part in parts]
@@ -16,7 +16,7 @@ def shown(text: bytes) -> list[str]:
 
 
 def twin(data: bytes, offset: int, limit: int, start: int = 0) -> tuple[str, int, bool]:
-    """Answer what `lines.number` answers, its JSON decoded."""
+    """Return what `lines.number` answers, its JSON decoded."""
     every = shown(data[start:])
     window = every[offset - 1 : offset - 1 + limit]
     text = "\n".join(f"{number}\t{line}" for number, line in enumerate(window, offset))

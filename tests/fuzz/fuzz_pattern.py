@@ -7,7 +7,7 @@ from toolserver.search.pattern import Plan, analyse
 
 
 def lines_of(content: bytes) -> list[tuple[int, int]]:
-    """Answer where each line of a file stands, without its end."""
+    """Return where each line of a file stands, without its end."""
     spans, start = [], 0
     for line in content.removesuffix(b"\n").split(b"\n") if content else ():
         end = start + len(line)
@@ -17,7 +17,7 @@ def lines_of(content: bytes) -> list[tuple[int, int]]:
 
 
 def found_in_buffer(plan: Plan, lines: list[bytes]) -> list[int]:
-    """Answer the numbers of the lines in which RE2 finds the plan's source over all of them at once."""
+    """Return the numbers of the lines in which RE2 finds the plan's source over all of them at once."""
     buffer, found, at = b"\n".join(lines), [], 0
     while at <= len(buffer) and (match := plan.compiled.search(buffer, at)) is not None:
         assert b"\n" not in buffer[match.start() : match.end()]

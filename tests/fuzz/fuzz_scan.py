@@ -27,7 +27,7 @@ def lower(text: bytes, fold: bool) -> bytes:
 
 
 def spans(texts: tuple[bytes, ...], data: bytes, start: int, fold: bool) -> list[tuple[int, int]]:
-    """Answer where each string stands from `start` on, the leftmost first, equally left ones as they were given."""
+    """Return where each string stands from `start` on, the leftmost first, equally left ones as they were given."""
     found = []
     shown = lower(data, fold)
     for order, text in enumerate(texts):

@@ -15,7 +15,7 @@ place_like_the_model = test_places_and_result.hypothesis.fuzz_one_input
 
 
 def signs(text: bytes) -> list[bytes]:
-    """Answer the signs that may begin the lines of a diff, an emptied line as a blank."""
+    """Return the signs that may begin the lines of a diff, an emptied line as a blank."""
     return [line[:1].strip(b"\r") or b" " for line in text.split(b"\n")]
 
 
@@ -67,7 +67,7 @@ def apply(diff: udiff.Diff, at: int, text: bytes, content: bytes) -> None:
 
 
 def delta(base: bytes, steps: bytes, limit: int) -> bytes | None:
-    """Answer what a delta of git's makes of `base`, None for a damaged one or more than `limit` bytes."""
+    """Return what a delta of git's makes of `base`, None for a damaged one or more than `limit` bytes."""
     at = 0
 
     def number() -> int | None:

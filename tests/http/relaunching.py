@@ -29,12 +29,12 @@ def eventually(probe: Callable[[], T]) -> T:
 
 
 def mark() -> str:
-    """Answer a duration for `sleep` that nobody else uses."""
+    """Return a duration for `sleep` that nobody else uses."""
     return f"{next(_marks)}.{os.getpid()}"
 
 
 def sleepers(duration: str) -> set[int]:
-    """Answer the living processes that are `sleep DURATION`."""
+    """Return the living processes that are `sleep DURATION`."""
     found = set()
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -51,7 +51,7 @@ def detach(server: Server, cmd: str | list[str], **more: Any) -> str:
 
 
 def entry(server: Server, name: str, **more: Any) -> dict[str, Any]:
-    """Answer a process's entry in process_list, empty where it is not listed."""
+    """Return a process's entry in process_list, empty where it is not listed."""
     rows = server.ok("process_list", **more)["processes"]
     return next((row for row in rows if row["id"] == name), {})
 

@@ -20,7 +20,7 @@ LIMIT = 10_485_760
 
 
 def png(width: int, height: int, *, size: int = 0) -> bytes:
-    """Answer a PNG of noise; `size` pads it to that many bytes."""
+    """Return a PNG of noise; `size` pads it to that many bytes."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -21,7 +21,7 @@ CALL = re.compile(r"POST /tools/(\w+) (\{.*\})\n(?:(\d{3}) )?(\{.*\})")
 
 
 def blocks(kind: str) -> list[str]:
-    """Answer the README's fenced blocks of one language."""
+    """Return the README's fenced blocks of one language."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
 
 

@@ -198,7 +198,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def capsule(root: pathlib.Path, duration: str) -> list[str]:
-    """Answer the command line of a capsule as a server would start it."""
+    """Return the command line of a capsule as a server would start it."""
     options = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--bind", str(root), str(root)]
     return ["bwrap", *options, "--json-status-fd", "8", "--", "sleep", duration]
 

@@ -51,7 +51,7 @@ class Started:
         return int(found[1])
 
     def stop(self) -> tuple[int, bytes]:
-        """Answer the exit status and what stood on stderr."""
+        """Return the exit status and what stood on stderr."""
         self.process.terminate()
         log = self.process.communicate(timeout=WAIT_S)[1]
         return self.process.returncode, log

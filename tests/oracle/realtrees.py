@@ -23,7 +23,7 @@ def run(*command: str, cwd: pathlib.Path) -> str:
 
 
 def cached(name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
-    """Answer the folder `name` of the cache, made in a temporary place and moved there when whole."""
+    """Return the folder `name` of the cache, made in a temporary place and moved there when whole."""
     found = CACHE / name
     if found.exists():
         return found

@@ -16,7 +16,7 @@ from toolserver._fast import lines
 
 
 def cat(path: pathlib.Path) -> list[tuple[int, bytes]]:
-    """Answer number and bytes of each line as cat has them."""
+    """Return number and bytes of each line as cat has them."""
     out = subprocess.run(["cat", "-n", str(path)], check=True, capture_output=True).stdout
     rows = out.split(b"\n")
     if rows[-1] == b"":

@@ -201,7 +201,7 @@ FLAGS = ["--no-config", "--no-ignore", "--hidden", "--crlf", "--text", "--null",
 
 
 def ripgrep(tree: pathlib.Path, pattern: str) -> list[tuple[str, int, str]]:
-    """Answer all matching lines as ripgrep has them, in our order."""
+    """Return all matching lines as ripgrep has them, in our order."""
     done = subprocess.run(
         ["rg", *FLAGS, "--regexp", pattern, "."],
         cwd=tree,

@@ -22,7 +22,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 def png(
     width: int, height: int, depth: int = 8, colour: int = 2, *, extra: bytes = b"", interlaced: bool = False
 ) -> bytes:
-    """Answer a PNG of noise, of any colour type and depth."""
+    """Return a PNG of noise, of any colour type and depth."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     rng = random.Random(f"{width} {height} {depth} {colour}")
     # first column and row, steps: the passes of Adam7
@@ -39,7 +39,7 @@ def png(
 
 
 def jpeg(mode: str, size: tuple[int, int], **options: object) -> bytes:
-    """Answer a JPEG of noise."""
+    """Return a JPEG of noise."""
     channels = len(Image.new(mode, (1, 1)).getbands())
     pixels = random.Random(7).randbytes(size[0] * size[1] * channels)
     out = io.BytesIO()

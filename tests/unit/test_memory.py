@@ -126,7 +126,7 @@ CASES: dict[str, tuple[int, Callable[[int], Any]]] = {
 
 
 def resident() -> int:
-    """Answer the bytes of memory in use, what is free given back before."""
+    """Return the bytes of memory in use, what is free given back before."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

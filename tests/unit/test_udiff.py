@@ -19,7 +19,7 @@ def applied(content: str, text: str) -> str:
 
 
 def forgiven(content: str, text: str) -> int:
-    """Answer what was forgiven in the only hunk, 0 for nothing."""
+    """Return what was forgiven in the only hunk, 0 for nothing."""
     found = read(text)[0].apply(content.encode(), 1 << 20)[1]
     return found[0][4] if found else 0
 

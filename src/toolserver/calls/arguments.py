@@ -60,7 +60,7 @@ def prepare(kind: type[Arguments]) -> None:
 
 
 def unknown_keys(kind: type[Arguments], raw: dict[str, Any]) -> list[str]:
-    """Answer the keys that `kind` does not declare, those of entries as `edits[0].x`; at most five, each cut."""
+    """Return the keys that `kind` does not declare, those of entries as `edits[0].x`; at most five, each cut."""
     found: list[str] = []
     for name in _unknown(inspect.type_info(kind), raw, "", [LOOKED_AT]):
         found.append(name)
@@ -70,7 +70,7 @@ def unknown_keys(kind: type[Arguments], raw: dict[str, Any]) -> list[str]:
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:
-    """Answer the JSON Schema of `kind`, every property with its description, `required` always there."""
+    """Return the JSON Schema of `kind`, every property with its description, `required` always there."""
     return _schema_of(inspect.type_info(kind))
 
 
@@ -87,7 +87,7 @@ def _wrong(place: str, expected: str, value: Any) -> BadArgument:
 
 
 def _struct(kind: type) -> Take:
-    """Answer the (once made) checker of a struct."""
+    """Return the (once made) checker of a struct."""
     take = _takers.get(kind)
     if take is None:
         info = inspect.type_info(kind)
@@ -152,7 +152,7 @@ def _integer(info: inspect.IntType, lower_to: int | None) -> Take:
 
 
 def _decoded(value: Any, *wanted: type) -> Any:
-    """Answer what a string holds as JSON where that is of a wanted type, else the value as it is."""
+    """Return what a string holds as JSON where that is of a wanted type, else the value as it is."""
     if type(value) is str:
         try:
             found = orjson.loads(value)

@@ -12,7 +12,7 @@ from toolserver.workspace.root import MAIN
 
 
 def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:
-    """Answer the tree that a call names, unchecked: the body's, else the URL's, else main."""
+    """Return the tree that a call names, unchecked: the body's, else the URL's, else main."""
     name = raw.get("tree")
     if name is None:
         return MAIN if url_tree is None else url_tree

@@ -21,7 +21,7 @@ UNWATCHED_MS = 20
 
 
 def former_output(former: Former) -> Answer:
-    """Answer how such a process stands: it printed nothing that is left."""
+    """Return how such a process stands: it printed nothing that is left."""
     if former.failed is None:
         return {
             "state": former.state,
@@ -76,25 +76,25 @@ async def _ended(process: Process, limit_ms: int, watch: Callable[[Callable[[], 
 
 
 def restarts(process: Process) -> Answer:
-    """Answer how often a process was started again, where it was."""
+    """Return how often a process was started again, where it was."""
     return {"restarts": process.restarts} if process.restarts else {}
 
 
 async def texts(*parts: bytes) -> list[orjson.Fragment]:
-    """Answer each as a JSON string, ill-formed UTF-8 as U+FFFD; much of it off the event loop."""
+    """Return each as a JSON string, ill-formed UTF-8 as U+FFFD; much of it off the event loop."""
     if sum(map(len, parts)) <= INLINE:
         return [orjson.Fragment(json_string(part)) for part in parts]
     return await asyncio.to_thread(lambda: [orjson.Fragment(json_string(part)) for part in parts])
 
 
 def pieces(process: Process, since: int, since_err: int) -> tuple[Piece, Piece]:
-    """Answer what both streams hold from an offset on."""
+    """Return what both streams hold from an offset on."""
     whole = not process.running
     return process.stdout.piece(since, whole=whole), process.stderr.piece(since_err, whole=whole)
 
 
 async def output(process: Process, since: int, since_err: int) -> Answer:
-    """Answer the output fields from both offsets on, and how the process stands."""
+    """Return the output fields from both offsets on, and how the process stands."""
     out, err = pieces(process, since, since_err)
     state, exit_code = process.state, process.exit_code
     stdout, stderr = await texts(out.data, err.data)

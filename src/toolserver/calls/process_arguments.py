@@ -25,10 +25,10 @@ class OfProcess(Arguments, kw_only=True, frozen=True):
 
 
 def process_of(call: Call, args: OfProcess) -> Process:
-    """Answer the process; ToolError `no process ID`."""
+    """Return the process; ToolError `no process ID`."""
     return call.services.processes.get(call.tree.name, args.id)
 
 
 def former_of(call: Call, args: OfProcess) -> Former | None:
-    """Answer the process where it is one of an earlier run of the server that does not run now."""
+    """Return the process where it is one of an earlier run of the server that does not run now."""
     return call.services.processes.find_former(call.tree.name, args.id)

@@ -171,7 +171,7 @@ def _value(source: _Source) -> bytes | None:
 
 
 def expand(path: bytes, home: bytes | None) -> bytes | None:
-    """Answer a path of a configuration with `~` and `~user` expanded; None where nobody has that home."""
+    """Return a path of a configuration with `~` and `~user` expanded; None where nobody has that home."""
     if not path.startswith(b"~"):
         return path
     user, slash, rest = path[1:].partition(b"/")
@@ -184,7 +184,7 @@ def expand(path: bytes, home: bytes | None) -> bytes | None:
 
 
 def last(entries: Sequence[Entry], section: bytes, key: bytes) -> Entry | None:
-    """Answer the entry that counts for a variable of a section without a name of its own."""
+    """Return the entry that counts for a variable of a section without a name of its own."""
     for entry in reversed(entries):
         if (entry.section, entry.subsection, entry.key) == (section, b"", key):
             return entry
@@ -197,7 +197,7 @@ def is_true(value: bytes | None) -> bool:
 
 
 def collect(files: list[bytes], read: Read, facts: Callable[[], Facts], home: bytes | None) -> list[Entry]:
-    """Answer the variables of these files, weakest first, each include in the place where it stands.
+    """Return the variables of these files, weakest first, each include in the place where it stands.
 
     `facts` is asked only where a condition needs it.
     """

@@ -68,7 +68,7 @@ class _Files:
             return None
 
     def read(self, path: bytes, limit: int, make: Callable[[bytes], Value], way: str = "") -> Value | None:
-        """Answer what `make` makes of a regular file's contents; None where there is none or it may not be read.
+        """Return what `make` makes of a regular file's contents; None where there is none or it may not be read.
 
         Raises OSError where the server lacks a descriptor or memory: without the file's rules too much would be shown.
 
@@ -146,7 +146,7 @@ class GitFiles:
         self._rules = GitRules(BaseRules(), self._no_paths)
 
     def now(self, root: int) -> GitRules:
-        """Answer what holds at this moment in the tree that the descriptor `root` stands for; from any thread.
+        """Return what holds at this moment in the tree that the descriptor `root` stands for; from any thread.
 
         A dozen calls of the system where nothing changed; after a change as long as it takes to read the files.
         """

@@ -17,7 +17,7 @@ class Left(Exception):
 
 
 async def read_body(receive: Receive, length: bytes | None) -> bytes:
-    """Answer the whole body. `length` is the value of Content-Length, decided on before anything is read.
+    """Return the whole body. `length` is the value of Content-Length, decided on before anything is read.
 
     Raises TooLarge as soon as the limit is passed; what the client still sends is dropped by the protocol. Raises Left.
     """
@@ -47,6 +47,6 @@ async def read_body(receive: Receive, length: bytes | None) -> bytes:
 
 
 async def disconnected(receive: Receive) -> None:
-    """Answer when the client has left; its body must have been read."""
+    """Return when the client has left; its body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

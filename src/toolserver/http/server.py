@@ -91,7 +91,7 @@ class Protocol(HttpToolsProtocol):
         return self._decided[1]
 
     def _go_on(self, rest: bytes) -> None:
-        """Answer a request whose upgrade is declined as what it is without one.
+        """Return a request whose upgrade is declined as what it is without one.
 
         The parser takes what follows such a head for the other protocol, so the body would be lost: it is given the
         head once more without the wish.

@@ -109,7 +109,7 @@ def _process(services: Services, request: HTTPConnection) -> Process | Former:
 
 
 def offset(request: HTTPConnection, name: str) -> int:
-    """Answer an offset of the query, 0 when it is not given; BadArgument for anything else than a number."""
+    """Return an offset of the query, 0 when it is not given; BadArgument for anything else than a number."""
     text = request.query_params.get(name, "0")
     if not _OFFSET.fullmatch(text) or int(text) > LARGEST:
         raise BadArgument(f"{name}: expected an integer of at least 0, not {text[:40]!r}")
@@ -117,7 +117,7 @@ def offset(request: HTTPConnection, name: str) -> int:
 
 
 async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer why there is no stream, a handshake too."""
+    """Return why there is no stream, a handshake too."""
     if isinstance(error, ToolError):
         await send_json(scope, send, error.status, error_body(str(error)))
     else:

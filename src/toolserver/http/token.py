@@ -21,7 +21,7 @@ class TokenFile:
         """What the file held when it was last read: while a request is answered, the token that it came with."""
 
     def read(self) -> bytes:
-        """Answer the file's content without the white space around it; empty where there is no usable token.
+        """Return the file's content without the white space around it; empty where there is no usable token.
 
         Never waits: a FIFO or a device is no token file.
         """

@@ -28,7 +28,7 @@ _ALLOW: Header = (b"allow", b"POST")
 
 
 def listing(tools: tuple[Tool[Any], ...]) -> list[dict[str, Any]]:
-    """Answer the tools as GET /tools lists them."""
+    """Return the tools as GET /tools lists them."""
     return [{"name": tool.name, "description": tool.description, "schema": schema(tool.arguments)} for tool in tools]
 
 
@@ -49,7 +49,7 @@ class ToolRoutes:
         return answer(200, {"tools": self._listing, "fence": told})
 
     async def call(self, name: str, length: bytes | None, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call and write its line in the log, refused ones too."""
+        """Return one call and write its line in the log, refused ones too."""
         if scope["method"] != "POST":
             await send_json(scope, send, 405, error_body("a tool is called with POST"), [_ALLOW])
             return
@@ -78,7 +78,7 @@ class _OneCall:
     async def run(
         self, services: Services, tool: Tool[Any], length: bytes | None, receive: Receive
     ) -> tuple[int, bytes]:
-        """Answer the status and the body."""
+        """Return the status and the body."""
         client = Client(partial(disconnected, receive))
         try:
             raw = self._parsed(await read_body(receive, length))
@@ -109,7 +109,7 @@ class _OneCall:
 
 
 def _tree_in(query: bytes) -> str | None:
-    """Answer the last `tree` of a query string."""
+    """Return the last `tree` of a query string."""
     found = None
     for name, value in parse_qsl(query.decode("ascii", errors="replace"), keep_blank_values=True):
         if name == "tree":

@@ -33,7 +33,7 @@ mimetypes.init()  # reads the system's tables now and not in the middle of a cal
 
 
 def image_mime(head: bytes) -> str | None:
-    """Answer the mime type of an image that `read` shows, told by its first bytes alone; None for all else."""
+    """Return the mime type of an image that `read` shows, told by its first bytes alone; None for all else."""
     if head.startswith(_PNG_SIGNATURE):
         return PNG
     if head.startswith(b"\xff\xd8\xff"):
@@ -46,20 +46,20 @@ def image_mime(head: bytes) -> str | None:
 
 
 def mime_by_name(name: str) -> str | None:
-    """Answer what Python's `mimetypes` says of a file's name."""
+    """Return what Python's `mimetypes` says of a file's name."""
     # with a directory in front nothing in a name is taken for the scheme of a URL
     found, encoding = mimetypes.guess_type("./" + name.rsplit("/", 1)[-1])
     return found if encoding is None else _ENCODINGS.get(encoding)
 
 
 def mime_of(head: bytes, name: str) -> str:
-    """Answer the mime type of a binary file: by its first bytes, then by its name, else application/octet-stream."""
+    """Return the mime type of a binary file: by its first bytes, then by its name, else application/octet-stream."""
     by_content: str | None = image_mime(head) or filetype.guess_mime(head[:HEAD])
     return by_content or mime_by_name(name) or UNKNOWN
 
 
 def frame(data: bytes, mime: str) -> tuple[int, int] | None:
-    """Answer width and height of a PNG or JPEG as its header says; None for other kinds and for a damaged header."""
+    """Return width and height of a PNG or JPEG as its header says; None for other kinds and for a damaged header."""
     if mime == PNG:
         return _png_frame(data)
     if mime == JPEG:
@@ -89,7 +89,7 @@ def _jpeg_frame(data: bytes) -> tuple[int, int] | None:
 
 
 def jpeg_segment(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Answer the marker at `at`, and begin and end of what it holds, its two length bytes included; None: damaged."""
+    """Return the marker at `at`, and begin and end of what it holds, its two length bytes included; None: damaged."""
     while data[at : at + 2] == b"\xff\xff":  # fill bytes
         at += 1
     if at + 2 > len(data) or data[at] != 0xFF:

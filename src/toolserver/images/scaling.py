@@ -39,7 +39,7 @@ class Fitted:
 
 
 def fit(data: bytes, mime: str, most: int) -> Fitted:
-    """Answer a PNG or JPEG scaled down to at most `most` bytes; aspect kept, no side below 1. Takes long: not inline.
+    """Return a PNG or JPEG scaled down to at most `most` bytes; aspect kept, no side below 1. Takes long: not inline.
 
     Raises CannotFitError for an image over MAX_PIXELS (which is not decoded), for damaged data, and where not even one
     pixel fits.
@@ -76,7 +76,7 @@ def _fit(bare: bytes, data: bytes, mime: str, size: tuple[int, int], most: int) 
 
 
 def _smaller(size: tuple[int, int], share: float) -> tuple[int, int]:
-    """Answer the sides of an image with about that share of its pixels: aspect kept, both smaller, none below 1."""
+    """Return the sides of an image with about that share of its pixels: aspect kept, both smaller, none below 1."""
     width, height = size
     scale = math.sqrt(share)
     if min(width, height) * scale < 1:  # the short side stays 1, so the long one gives what is asked for
@@ -109,7 +109,7 @@ def _decoded(bare: bytes, mime: str, size: tuple[int, int], wanted: tuple[int, i
 
 
 def _averageable(image: Image.Image) -> Image.Image:
-    """Answer an image whose pixels can be averaged: colours instead of a palette, an alpha channel instead of a key."""
+    """Return an image whose pixels can be averaged: colours instead of a palette, an alpha channel instead of a key."""
     key = image.info.get("transparency")
     if image.mode == "I;16":
         return _eight_bits(image, key)
@@ -121,7 +121,7 @@ def _averageable(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image, key: int | None) -> Image.Image:
-    """Answer the upper bytes of 16-bit grey, as Pillow has them of every other 16-bit kind; `key` is transparent."""
+    """Return the upper bytes of 16-bit grey, as Pillow has them of every other 16-bit kind; `key` is transparent."""
     raw = image.tobytes()
     upper = Image.frombytes("L", image.size, raw[1::2])
     if key is None:
@@ -147,7 +147,7 @@ def _written(image: Image.Image, mime: str, profile: bytes | None, tags: Image.E
 
 
 def _bare_png(data: bytes) -> bytes | None:
-    """Answer a PNG without texts, profiles and animation (which can be bombs of their own); None: it is damaged."""
+    """Return a PNG without texts, profiles and animation (which can be bombs of their own); None: it is damaged."""
     kept = [data[:8]]
     at = 8
     for _ in range(MAX_PARTS):
@@ -164,7 +164,7 @@ def _bare_png(data: bytes) -> bytes | None:
 
 
 def _bare_jpeg(data: bytes) -> bytes | None:
-    """Answer a JPEG without comments and application data but JFIF, ICC and Adobe's; None: it is damaged."""
+    """Return a JPEG without comments and application data but JFIF, ICC and Adobe's; None: it is damaged."""
     kept = [data[:2]]
     at = 2
     for _ in range(MAX_PARTS):
@@ -182,7 +182,7 @@ def _bare_jpeg(data: bytes) -> bytes | None:
 
 
 def _orientation(data: bytes) -> Image.Exif | None:
-    """Answer the one Exif tag that a smaller image still needs, which way up it is; None: it has none."""
+    """Return the one Exif tag that a smaller image still needs, which way up it is; None: it has none."""
     at = 2
     for _ in range(MAX_PARTS):
         found = jpeg_segment(data, at)

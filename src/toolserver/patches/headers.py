@@ -26,7 +26,7 @@ class Binary:
     """Deflated."""
 
     def inflated(self) -> bytes:
-        """Answer the content or the delta. Raises BadArgument where it is damaged."""
+        """Return the content or the delta. Raises BadArgument where it is damaged."""
         stream = zlib.decompressobj()
         try:
             data = stream.decompress(self.data, self.size + 1)

@@ -36,7 +36,7 @@ class Name:
 
 
 def malformed(line: int, text: str) -> BadArgument:
-    """Answer the error for a line of the diff, counted from 1."""
+    """Return the error for a line of the diff, counted from 1."""
     return BadArgument(f"diff, line {line}: {text}")
 
 
@@ -97,7 +97,7 @@ def checked(raw: bytes, line: int) -> bytes:
 
 
 def is_epoch(stamp: bytes) -> bool:
-    """Answer whether a timestamp is the first second of 1970, in any zone."""
+    """Return whether a timestamp is the first second of 1970, in any zone."""
     found = _STAMP.fullmatch(stamp.strip())
     if found is None or int(found[3] or b"0"):
         return False
@@ -110,7 +110,7 @@ def is_epoch(stamp: bytes) -> bool:
 
 
 def stripped(name: bytes) -> bytes | None:
-    """Answer a name without its first component; None where it has one only, or begins with `..`."""
+    """Return a name without its first component; None where it has one only, or begins with `..`."""
     prefix, slash, rest = name.partition(b"/")
     return rest if slash and prefix != b".." else None
 
@@ -120,7 +120,7 @@ def prefix_of(name: bytes) -> bytes:
 
 
 def agree(one: bytes, other: bytes) -> bool:
-    """Answer whether two names mean one file, with or without a prefix on either."""
+    """Return whether two names mean one file, with or without a prefix on either."""
     if one == other:
         return True
     one_bare, other_bare = stripped(one), stripped(other)
@@ -128,7 +128,7 @@ def agree(one: bytes, other: bytes) -> bool:
 
 
 def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
-    """Answer all ways to read what follows `diff --git ` as two names, quoted or not."""
+    """Return all ways to read what follows `diff --git ` as two names, quoted or not."""
     if text.startswith(b'"'):
         first, rest = unquoted(text, line)
         if not rest.startswith(b" "):

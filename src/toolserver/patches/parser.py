@@ -189,7 +189,7 @@ class _Reading:
 
 
 def _unsupported(line: bytes) -> str:
-    """Answer what to say more of a line that no hunk can hold, where another form of diff has such lines."""
+    """Return what to say more of a line that no hunk can hold, where another form of diff has such lines."""
     if line.startswith(b"@@@"):
         return "; this is the combined diff of a merge, `git diff` of two commits writes one that can be applied"
     if (b"[-" in line and b"-]" in line) or (b"{+" in line and b"+}" in line):

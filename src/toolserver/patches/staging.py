@@ -31,7 +31,7 @@ class Outcome:
 
 
 def places(tree: Tree, cwd: bytes, diff: Parts) -> list[Place]:
-    """Answer every place that a name of the diff can mean, for the writer to serialise.
+    """Return every place that a name of the diff can mean, for the writer to serialise.
 
     Raises BadArgument or OutsideTree for a name that no reading makes usable.
     """
@@ -55,7 +55,7 @@ def _names(part: Part) -> Iterator[tuple[bytes, int]]:
 
 
 def _readings(raw: bytes) -> list[bytes]:
-    """Answer the names that a name of a header can mean, without its prefix first."""
+    """Return the names that a name of a header can mean, without its prefix first."""
     bare = stripped(raw)
     return [raw] if bare is None else [bare] if prefix_of(raw) in GIT_PREFIXES else [bare, raw]
 
@@ -206,7 +206,7 @@ class _Staging:
     # --------------------------------------------------------------------------------------------------------- names
 
     def _created(self, part: Part) -> Place:
-        """Answer the place of a new file. Raises ToolError where its name has two readings."""
+        """Return the place of a new file. Raises ToolError where its name has two readings."""
         name = part.new if part.new is not None and part.new.raw is not None else part.old
         assert name is not None
         raw = name.raw
@@ -228,7 +228,7 @@ class _Staging:
         return plain
 
     def _existing(self, part: Part) -> tuple[Place, File] | None:
-        """Answer the file to change; None: a plain diff makes it.
+        """Return the file to change; None: a plain diff makes it.
 
         The new name where it exists, else the old one. Raises ToolError where a name has two readings or none.
         """
@@ -277,7 +277,7 @@ class _Staging:
     # ------------------------------------------------------------------------------------------------------ contents
 
     def _changed(self, part: Part, place: Place, file: File, content: bytes) -> bytes:
-        """Answer the content after a part. Raises ToolError where it does not apply or changes nothing."""
+        """Return the content after a part. Raises ToolError where it does not apply or changes nothing."""
         if part.binary is not None:
             changed = _binary(part, place, content, self.batch.limit)
         elif part.hunks is not None:
@@ -336,7 +336,7 @@ def _binary(part: Part, place: Place, content: bytes, limit: int) -> bytes:
 
 
 def _named(content: bytes, name: bytes) -> bool:
-    """Answer whether git names a content so; a shortened name is compared as far as it goes."""
+    """Return whether git names a content so; a shortened name is compared as far as it goes."""
     kind = hashlib.sha256 if len(name) > 40 else hashlib.sha1
     found = kind(b"blob %d\0" % len(content), usedforsecurity=False)
     found.update(content)

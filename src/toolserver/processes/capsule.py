@@ -91,7 +91,7 @@ class Capsule:
             raise Unavailable(f"bubblewrap does not work here: {reason or f'exit status {done.returncode}'}")
 
     def _fixed_options(self) -> list[bytes]:
-        """Answer the options that are the same for every command, but for the tree's."""
+        """Return the options that are the same for every command, but for the tree's."""
         options = [b"--unshare-all", b"--die-with-parent", b"--cap-drop", b"CAP_SYS_ADMIN"]
         if not self._view.fenced:
             options.append(b"--share-net")
@@ -109,7 +109,7 @@ class Capsule:
         return options
 
     def argv(self, where: Where, *, terminal: bool, status: bool = True) -> list[bytes]:
-        """Answer bubblewrap's argv for one tree, up to where the command's own begins. Makes `.kd/home`."""
+        """Return bubblewrap's argv for one tree, up to where the command's own begins. Makes `.kd/home`."""
         root = where.root
         options = [self.program, *self._fixed, b"--bind", root, root]
         agents = os.path.join(root, TREES.encode())
@@ -133,7 +133,7 @@ class Capsule:
         return os.path.exists(path) and any(path.startswith(place.rstrip(b"/") + b"/") for place in places)
 
     def problem(self, path: bytes, where: Where, depth: int = 0) -> int:
-        """Answer why a program cannot be executed inside, as an errno; 0: nothing is known against it."""
+        """Return why a program cannot be executed inside, as an errno; 0: nothing is known against it."""
         real = os.path.realpath(path)
         places = (where.root, *map(os.path.realpath, SYSTEM), *self._view.bind_ro)
         hidden = os.path.join(where.root, TREES.encode()) + b"/"
@@ -155,7 +155,7 @@ class Capsule:
 
 
 def home_of(where: Where) -> bytes:
-    """Answer HOME of a tree's commands: `.kd/home`, made where it is missing; `/tmp` where `.kd` is a link."""
+    """Return HOME of a tree's commands: `.kd/home`, made where it is missing; `/tmp` where `.kd` is a link."""
     try:
         root = os.open(where.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -187,7 +187,7 @@ class CapsuleChild(Child):
         self._early = False
 
     def _read(self) -> list[dict[str, int]]:
-        """Answer what bubblewrap has told so far."""
+        """Return what bubblewrap has told so far."""
         try:
             while self._status >= 0 and (got := os.read(self._status, 4096)):
                 self._told += got
@@ -196,7 +196,7 @@ class CapsuleChild(Child):
         return [json.loads(line) for line in self._told.splitlines() if line.endswith(b"}")]
 
     def _first(self) -> int:
-        """Answer the pid of the namespace's first process, 0 before there is one."""
+        """Return the pid of the namespace's first process, 0 before there is one."""
         if not self._init:
             self._init = next((told["child-pid"] for told in self._read() if "child-pid" in told), 0)
         return self._init
@@ -206,7 +206,7 @@ class CapsuleChild(Child):
         return any("exit-code" in told for told in self._read())
 
     def members(self) -> list[int]:
-        """Answer who lives inside, the first process left out."""
+        """Return who lives inside, the first process left out."""
         first = self._first()
         return descendants(first) if first else []
 

@@ -37,7 +37,7 @@ class Command:
 
 
 def checked(cmd: str | Sequence[str], env: Mapping[str, str], terminal: Terminal | None) -> Command:
-    """Answer the command, or raise BadArgument that names what no kernel takes: `cmd`, `cmd[2]` or `env.NAME`."""
+    """Return the command, or raise BadArgument that names what no kernel takes: `cmd`, `cmd[2]` or `env.NAME`."""
     if not cmd:
         raise BadArgument("cmd: expected a string or an array that is not empty")
     for name, value in env.items():

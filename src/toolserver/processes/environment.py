@@ -21,7 +21,7 @@ class Environment:
         self._shown: dict[bytes, bytes] = {}
 
     def __call__(self) -> dict[bytes, bytes]:
-        """Answer a new mapping of what a command gets."""
+        """Return a new mapping of what a command gets."""
         secrets = tuple(secret for secret in self._secrets() if secret)
         if secrets != self._known:
             self._known = secrets

@@ -10,12 +10,12 @@ from toolserver.processes.procfs import everything
 
 
 def members(group: int) -> list[int]:
-    """Answer the pids of the living processes of a group, zombies left out. Reads all of /proc, in milliseconds."""
+    """Return the pids of the living processes of a group, zombies left out. Reads all of /proc, in milliseconds."""
     return [one.pid for one in everything().values() if one.group == group and one.alive]
 
 
 def descendants(pid: int) -> list[int]:
-    """Answer the pids of all processes below one, itself left out. Reads /proc, a file a thread."""
+    """Return the pids of all processes below one, itself left out. Reads /proc, a file a thread."""
     found: list[int] = []
     todo = [pid]
     while todo:

@@ -58,13 +58,13 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
 
     def status(self) -> int:
-        """Answer the exit code of an exited child, 128 + N after signal N. It stays a zombie, and its group its own."""
+        """Return the exit code of an exited child, 128 + N after signal N. It stays a zombie, and its group its own."""
         found = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
         assert found is not None
         return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
     def members(self) -> list[int]:
-        """Answer who else lives in the group. Reads /proc: call it in a thread."""
+        """Return who else lives in the group. Reads /proc: call it in a thread."""
         return members(self.pid)
 
     def reap(self) -> None:
@@ -88,7 +88,7 @@ class Launcher:
         os.close(self._null)
 
     def wrap(self, program: Program, command: Command, where: Where) -> Program:
-        """Answer what is executed in place of `program`."""
+        """Return what is executed in place of `program`."""
         return program
 
     def child(self, pid: int, forget: Callable[[], None] | None) -> Child:
@@ -96,11 +96,11 @@ class Launcher:
         return Child(pid, forget)
 
     def noted(self) -> Children | None:
-        """Answer where children are noted that do not end with the server by themselves."""
+        """Return where children are noted that do not end with the server by themselves."""
         return self.children
 
     def home(self, where: Where) -> bytes | None:
-        """Answer the HOME of a tree's commands; None: the server's."""
+        """Return the HOME of a tree's commands; None: the server's."""
         return None
 
     def start(self, command: Command, where: Where, *, takes_input: bool) -> tuple[Child, Ends]:

@@ -52,7 +52,7 @@ class Output:
         """The offset up to which frames for streams have been cut."""
 
     def reading(self) -> Callable[[int, int, int], int]:
-        """Answer what reads from a descriptor as `Ring.read_from` does."""
+        """Return what reads from a descriptor as `Ring.read_from` does."""
         return self.ring.read_from if self._head_lines is None else self._read_from
 
     def _read_from(self, fd: int, most: int, follow_ns: int = 0) -> int:
@@ -65,7 +65,7 @@ class Output:
         return self.ring.read_from(fd, most, follow_ns)
 
     def piece(self, since: int, *, whole: bool) -> Piece:
-        """Answer what is held from an offset on; unless `whole`, never the beginning of an unfinished character."""
+        """Return what is held from an offset on; unless `whole`, never the beginning of an unfinished character."""
         ring = self.ring
         since = min(since, ring.total)
         until = ring.total if whole else max(ring.boundary(ring.total), since)

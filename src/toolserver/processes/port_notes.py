@@ -39,7 +39,7 @@ _IN_COMMAND = [
 
 
 def port_note(process: Process) -> str | None:
-    """Answer `port N in use` for a bind failure in what an exited process printed; the message's port beats others."""
+    """Return `port N in use` for a bind failure in what an exited process printed; the message's port beats others."""
     ring = (process.stderr if process.command.terminal is None else process.stdout).ring
     lines = ring.slice(max(ring.start, ring.total - SEEN), ring.total).decode(errors="replace").splitlines()
     told = [line for line in lines if _TAKEN.search(line)]

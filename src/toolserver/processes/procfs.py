@@ -29,7 +29,7 @@ class Status:
 
 
 def status(pid: int) -> Status | None:
-    """Answer a process, None where none is seen."""
+    """Return a process, None where none is seen."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             head, _, rest = file.read(4096).rpartition(b")")
@@ -48,18 +48,18 @@ def status(pid: int) -> Status | None:
 
 
 def ticks() -> int:
-    """Answer the present moment as the kernel would state it in `Status.start` (proc(5): sysconf(_SC_CLK_TCK))."""
+    """Return the present moment as the kernel would state it in `Status.start` (proc(5): sysconf(_SC_CLK_TCK))."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
 
 
 def everything() -> dict[int, Status]:
-    """Answer all processes that are seen, by pid. Reads all of /proc, in milliseconds."""
+    """Return all processes that are seen, by pid. Reads all of /proc, in milliseconds."""
     found = (status(int(name)) for name in os.listdir("/proc") if name.isdigit())
     return {one.pid: one for one in found if one is not None}
 
 
 def arguments(pid: int) -> list[bytes]:
-    """Answer the command line of a process; empty where it has none or has gone."""
+    """Return the command line of a process; empty where it has none or has gone."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
             return file.readall().split(b"\0")[:-1]
@@ -68,7 +68,7 @@ def arguments(pid: int) -> list[bytes]:
 
 
 def this_boot() -> bytes:
-    """Answer what start times and pids are relative to: the boot of the machine and the namespace of pids."""
+    """Return what start times and pids are relative to: the boot of the machine and the namespace of pids."""
     with open("/proc/sys/kernel/random/boot_id", "rb") as file:
         boot = file.read(64).strip()
     return b"%s %s" % (boot, os.readlink(b"/proc/self/ns/pid"))

@@ -30,7 +30,7 @@ class Program:
 
 
 def program_of(command: Command, env: dict[bytes, bytes]) -> tuple[Program, int]:
-    """Answer what is executed, and a descriptor to close once it is; -1: none."""
+    """Return what is executed, and a descriptor to close once it is; -1: none."""
     if not isinstance(command.cmd, str):
         return Program(tuple(map(os.fsencode, command.cmd)), env), -1
     text = command.cmd.encode()
@@ -41,7 +41,7 @@ def program_of(command: Command, env: dict[bytes, bytes]) -> tuple[Program, int]
 
 
 def _shell(text: bytes) -> tuple[bytes, ...]:
-    """Answer a shell that runs the text with `$0` as a shell's own command has it, whatever PATH it is given.
+    """Return a shell that runs the text with `$0` as a shell's own command has it, whatever PATH it is given.
 
     The text is never the command's own: that must not stand on a command line, where `pkill -f` would find it.
     """
@@ -49,7 +49,7 @@ def _shell(text: bytes) -> tuple[bytes, ...]:
 
 
 def _shell_with_variable(text: bytes, env: dict[bytes, bytes]) -> Program:
-    """Answer a shell that runs a text from a variable, of which the commands it runs know nothing."""
+    """Return a shell that runs a text from a variable, of which the commands it runs know nothing."""
     name = b"_toolserver_command"
     while name in env:
         name += b"_"
@@ -57,7 +57,7 @@ def _shell_with_variable(text: bytes, env: dict[bytes, bytes]) -> Program:
 
 
 def _script(text: bytes) -> int:
-    """Answer a descriptor of the text, for the shell to read with its `.`.
+    """Return a descriptor of the text, for the shell to read with its `.`.
 
     So the text may be of any length and stdin stays free. The first words close the descriptor: the shell has a copy
     of its own by then, and the commands it runs get none.
@@ -74,7 +74,7 @@ def _script(text: bytes) -> int:
 
 
 def not_started(command: Command, error: OSError) -> ToolError:
-    """Answer why the system does not let a command start."""
+    """Return why the system does not let a command start."""
     return ToolError(f"{command.shown[:200]}: {(error.strerror or 'cannot be started').lower()}")
 
 

@@ -86,7 +86,7 @@ class Ends:
 
 
 def high(fd: int) -> int:
-    """Answer the descriptor, moved out of the way of the numbers that a child gets."""
+    """Return the descriptor, moved out of the way of the numbers that a child gets."""
     if fd >= GIVEN:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, GIVEN)

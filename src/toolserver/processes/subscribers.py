@@ -50,7 +50,7 @@ class Frame:
         self._text: bytes | None = None
 
     def text(self) -> bytes:
-        """Answer the frame as JSON."""
+        """Return the frame as JSON."""
         if self._text is None:
             self._text = b'{"stream":"%s","data":%s}' % (self.stream.encode(), json_string(b"".join(self.parts)))
         return self._text

@@ -145,17 +145,17 @@ class ProcessTable:
     # ------------------------------------------------------------------------------------------------------- looking
 
     def find(self, tree: str, name: str) -> Process | None:
-        """Answer a tree's process, None where it is another tree's, unknown or long gone."""
+        """Return a tree's process, None where it is another tree's, unknown or long gone."""
         process = self._processes.get(name)
         return process if process is not None and process.tree == tree else None
 
     def find_former(self, tree: str, name: str) -> Former | None:
-        """Answer a tree's process of an earlier run that does not run now."""
+        """Return a tree's process of an earlier run that does not run now."""
         former = self._former.get(name)
         return former[0] if former is not None and former[0].tree == tree else None
 
     def get(self, tree: str, name: str) -> Process:
-        """Answer a tree's process; ToolError `no process ID` where there is none, or why nothing runs under its id."""
+        """Return a tree's process; ToolError `no process ID` where there is none, or why nothing runs under its id."""
         process = self.find(tree, name)
         if process is not None:
             return process
@@ -168,15 +168,15 @@ class ProcessTable:
         raise ToolError(f"process {name} has exited: it {former.failed}")
 
     def all(self) -> list[Process]:
-        """Answer the processes of every tree in start order."""
+        """Return the processes of every tree in start order."""
         return list(self._processes.values())
 
     def former(self) -> list[Former]:
-        """Answer the processes of earlier runs that are listed and do not run."""
+        """Return the processes of earlier runs that are listed and do not run."""
         return [former for former, _ in self._former.values()]
 
     def recorded(self) -> list[Process]:
-        """Answer the processes that the record has as running."""
+        """Return the processes that the record has as running."""
         return [process for process in self._processes.values() if process.running or process in self._lingering]
 
     def keep_former(self, former: Former, seconds: float) -> None:

@@ -26,7 +26,7 @@ class Windows:
     quiet: bool = False
 
     def cut(self, stdout: Output, stderr: Output, *, success: bool) -> tuple[bytes, bytes, bool]:
-        """Answer what stays of both streams, and whether a window took anything away."""
+        """Return what stays of both streams, and whether a window took anything away."""
         nothing = Window(0, None)
         of_out = nothing if self.quiet else self.lines
         of_err = (nothing if success else Window(None, ON_FAILURE)) if self.quiet else self.lines
@@ -36,7 +36,7 @@ class Windows:
 
 
 def cut(output: Output, window: Window) -> tuple[bytes, bool]:
-    """Answer the lines inside a window, their ends kept, and whether there were others.
+    """Return the lines inside a window, their ends kept, and whether there were others.
 
     The first lines count from the first byte that was written, the last ones from what is still held.
     """

@@ -30,15 +30,15 @@ class Set:
     properties: tuple[str, ...] = ()
 
     def items(self) -> bytes:
-        """Answer the set as items of a bracketed class."""
+        """Return the set as items of a bracketed class."""
         return _items(self.ranges) + b"".join(b"\\p{%s}" % name.encode() for name in self.properties)
 
     def source(self) -> bytes:
-        """Answer the set as a class, line feed included where it is a member."""
+        """Return the set as a class, line feed included where it is a member."""
         return b"[%s]" % self.items()
 
     def outside(self) -> bytes:
-        """Answer the class of all characters that are not in the set, but for line feed."""
+        """Return the class of all characters that are not in the set, but for line feed."""
         return b"[^\\n%s]" % self.items()
 
 
@@ -52,7 +52,7 @@ class Class:
     negated: bool = False
 
     def source(self, *, fold: bool) -> bytes:
-        """Answer the RE2 source; `fold` tells whether it will stand where case is ignored."""
+        """Return the RE2 source; `fold` tells whether it will stand where case is ignored."""
         if not self.negated:
             return self._union()
         if len(self.complements) == 1 and not self.ranges and not self.properties:
@@ -72,7 +72,7 @@ class Class:
         return b"(?:%s)" % b"|".join(parts) if parts else NOTHING
 
     def members(self, most: int) -> str | None:
-        """Answer the characters of a class of at most `most`, without line feed; None for any other class."""
+        """Return the characters of a class of at most `most`, without line feed; None for any other class."""
         if self.negated or self.properties or self.complements:
             return None
         codes: set[int] = set()
@@ -86,7 +86,7 @@ class Class:
 
 
 def without_line_feed(ranges: Ranges) -> Ranges:
-    """Answer the ranges less line feed."""
+    """Return the ranges less line feed."""
     parts: list[tuple[int, int]] = []
     for low, high in ranges:
         if low <= LINE_FEED <= high:
@@ -97,7 +97,7 @@ def without_line_feed(ranges: Ranges) -> Ranges:
 
 
 def character_source(character: str) -> bytes:
-    """Answer one character as RE2 source outside a class; line feed never matches."""
+    """Return one character as RE2 source outside a class; line feed never matches."""
     if character == "\n":
         return NOTHING
     if ord(character) in SURROGATES:
@@ -107,7 +107,7 @@ def character_source(character: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def variants(character: str) -> str:
-    """Answer the characters that RE2 takes for this one where case is ignored, itself among them."""
+    """Return the characters that RE2 takes for this one where case is ignored, itself among them."""
     if character.isascii():
         return {"k": "Kk\u212a", "s": "Ss\u017f"}.get(character.lower()) or "".join(
             {character.lower(), character.upper()}
@@ -124,7 +124,7 @@ def variants(character: str) -> str:
 
 @cache
 def _cased() -> bytes:
-    """Answer the text of all characters that have another case."""
+    """Return the text of all characters that have another case."""
     return "".join(
         character
         for character in map(chr, [*range(0x3000), *range(0xA000, 0xAC00), *range(0xF900, 0x1F200)])
@@ -138,7 +138,7 @@ def _holds_line_feed(name: str) -> bool:
 
 
 def _complement_items(members: Set, fold: bool) -> bytes:
-    """Answer the complement of a set as items of a larger class."""
+    """Return the complement of a set as items of a larger class."""
     if len(members.properties) == 1 and not members.ranges:
         return b"\\P{%s}" % members.properties[0].encode()
     return _items(_outside(members, fold))
@@ -146,7 +146,7 @@ def _complement_items(members: Set, fold: bool) -> bytes:
 
 @lru_cache(maxsize=64)
 def _outside(members: Set, fold: bool) -> Ranges:
-    """Answer the ranges of all characters that RE2 finds outside a set: 0.1 s, for `[^\\W_]` and its like."""
+    """Return the ranges of all characters that RE2 finds outside a set: 0.1 s, for `[^\\W_]` and its like."""
     others = regex.compile_source((b"(?i)" if fold else b"") + b"[^%s]+" % members.items())
     ranges: list[tuple[int, int]] = []
     for first, end in _BLOCKS:
@@ -164,7 +164,7 @@ def _items(ranges: Ranges) -> bytes:
 
 
 def _item(code: int) -> bytes:
-    """Answer one character as it is written inside a class."""
+    """Return one character as it is written inside a class."""
     character = chr(code)
     if character.isascii():
         if character.isalnum():

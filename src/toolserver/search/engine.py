@@ -84,12 +84,12 @@ class Results:
 
 
 def directory(tree: Tree, cwd: str | None) -> Place:
-    """Answer the directory that a call names; a ToolError where it is none."""
+    """Return the directory that a call names; a ToolError where it is none."""
     return Place(tree.directory_path(cwd))
 
 
 def directory_or_file(tree: Tree, cwd: str | None) -> Place:
-    """Answer the directory or the regular file that a call names; a ToolError where it is neither."""
+    """Return the directory or the regular file that a call names; a ToolError where it is neither."""
     place = tree.place("." if cwd is None else cwd, "cwd")
     fd, path = tree.locate(place, os.O_PATH)
     try:
@@ -124,7 +124,7 @@ class SearchEngine:
         self._threads.close()
 
     async def glob(self, tree: Tree, place: Place, glob: Glob, on_leave: OnLeave) -> Results:
-        """Answer the newest files that `glob` fits, at most MAX_PATHS."""
+        """Return the newest files that `glob` fits, at most MAX_PATHS."""
 
         def prepare(walk: Walk) -> Listing:
             return Listing(**walk(), glob=glob, width=self._threads.count, most=MAX_PATHS)
@@ -132,7 +132,7 @@ class SearchEngine:
         return await self._answer(tree, place, prepare, on_leave, large=False)
 
     async def grep(self, tree: Tree, place: Place, question: Question, on_leave: OnLeave) -> Results:
-        """Answer the lines, files or counts that match. Raises BadArgument for a pattern that is none."""
+        """Return the lines, files or counts that match. Raises BadArgument for a pattern that is none."""
 
         def prepare(walk: Walk) -> Grep | _Nothing:
             plan = analyse(question.pattern, literal=question.literal, ignore_case=question.ignore_case)
@@ -171,7 +171,7 @@ class SearchEngine:
             raise ToolError(f"the search was ended, since it would miss something: {reason}") from error
 
     def _walk(self, tree: Tree, place: Place) -> Walk:
-        """Answer what makes the first arguments of a walk, at the moment that it starts."""
+        """Return what makes the first arguments of a walk, at the moment that it starts."""
         git = self._git_files(tree)
         root = _Root(tree.fd)
 
@@ -214,7 +214,7 @@ class _Nothing:
 
 
 def _matching(plan: Plan, *, regex: bool = False) -> dict[str, Any]:
-    """Answer how the kernel is told what matches; `regex`: by the regex alone, whatever else is known."""
+    """Return how the kernel is told what matches; `regex`: by the regex alone, whatever else is known."""
     needles = None
     if plan.literals is not None and len(plan.literals) <= MOST_NEEDLES and not regex:
         needles = Needles(plan.literals, fold=plan.fold)

@@ -21,7 +21,7 @@ class Judge:
 
 
 def judge(plan: Plan) -> Judge:
-    """Answer what judges the lines of a plan."""
+    """Return what judges the lines of a plan."""
     if plan.alone:
         alone = LineByLine(plan)
         return Judge(alone, alone)

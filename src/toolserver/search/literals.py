@@ -60,7 +60,7 @@ class Words:
         return self.suffix if self.exact is None else self.exact
 
     def covers(self) -> list[Strings]:
-        """Answer all sets of which a matching line contains one string each, best first."""
+        """Return all sets of which a matching line contains one string each, best first."""
         known = {*self.needs, self.prefix, self.suffix} if self.exact is None else {self.exact}
         return sorted((one for one in known if one and b"" not in one), key=score, reverse=True)
 
@@ -71,12 +71,12 @@ NEVER = Words(frozenset(), pure=True)
 
 
 def place(empty: int) -> Words:
-    """Answer the words of an assertion that holds at these ends of every line."""
+    """Return the words of an assertion that holds at these ends of every line."""
     return Words(_NOTHING_KNOWN, empty=empty)
 
 
 def one_of(strings: Iterable[bytes], *, pure: bool) -> Words:
-    """Answer the words of a piece that matches exactly these strings."""
+    """Return the words of a piece that matches exactly these strings."""
     exact = frozenset(strings)
     if any(len(one) > MAX_LENGTH for one in exact):
         prefix = frozenset(one[:MAX_LENGTH] for one in exact)
@@ -85,7 +85,7 @@ def one_of(strings: Iterable[bytes], *, pure: bool) -> Words:
 
 
 def joined(first: Words, second: Words) -> Words:
-    """Answer the words of one piece followed by another."""
+    """Return the words of one piece followed by another."""
     if first.exact == NEVER.exact or second.exact == NEVER.exact:
         return NEVER
     empty = first.empty & second.empty
@@ -107,7 +107,7 @@ def joined(first: Words, second: Words) -> Words:
 
 
 def either(first: Words, second: Words) -> Words:
-    """Answer the words of an alternative of two pieces."""
+    """Return the words of an alternative of two pieces."""
     empty = first.empty | second.empty
     if first.exact is not None and second.exact is not None:
         exact = first.exact | second.exact
@@ -119,7 +119,7 @@ def either(first: Words, second: Words) -> Words:
 
 
 def repeated(piece: Words, least: int, most: int | None) -> Words:
-    """Answer the words of a piece repeated `least` to `most` times (None: without end)."""
+    """Return the words of a piece repeated `least` to `most` times (None: without end)."""
     if most == 0 or (least == 0 and piece.exact == NEVER.exact):
         return EMPTY
     if least == 0:
@@ -137,17 +137,17 @@ def repeated(piece: Words, least: int, most: int | None) -> Words:
 
 @lru_cache(maxsize=1024)
 def bits(strings: Strings) -> float:
-    """Answer minus the binary logarithm of the chance that one of these strings begins at a byte of source code."""
+    """Return minus the binary logarithm of the chance that one of these strings begins at a byte of source code."""
     return min(sum(_BITS[byte] for byte in one) for one in strings) - math.log2(len(strings))
 
 
 def score(strings: Strings) -> float:
-    """Answer how well these strings serve as a filter: rarity in bits, less half a bit for each further string."""
+    """Return how well these strings serve as a filter: rarity in bits, less half a bit for each further string."""
     return bits(strings) - (len(strings) - 1) / 2
 
 
 def without_longer(strings: Strings) -> tuple[bytes, ...]:
-    """Answer the strings less those that contain another one, sorted."""
+    """Return the strings less those that contain another one, sorted."""
     kept: list[bytes] = []
     for one in sorted(strings, key=len):
         if not any(other in one for other in kept):
@@ -156,7 +156,7 @@ def without_longer(strings: Strings) -> tuple[bytes, ...]:
 
 
 def with_short_variants(strings: Strings) -> Strings:
-    """Answer the ASCII strings and, of each other one, five bytes around its first byte that is not ASCII.
+    """Return the ASCII strings and, of each other one, five bytes around its first byte that is not ASCII.
 
     A string holds its piece, so this asks for less than `strings` does, with far fewer of them.
     """
@@ -169,7 +169,7 @@ def _around_first_variant(string: bytes) -> bytes:
 
 
 def _product(first: Strings, second: Strings) -> Strings | None:
-    """Answer each string of the first with each of the second after it, None where that is too much."""
+    """Return each string of the first with each of the second after it, None where that is too much."""
     if len(first) * len(second) > max(MAX_PRODUCT, len(first), len(second)):
         return None
     product = frozenset(one + other for one in first for other in second)
@@ -177,7 +177,7 @@ def _product(first: Strings, second: Strings) -> Strings | None:
 
 
 def _shortened(strings: Strings, direction: int) -> Strings:
-    """Answer the strings if they are few, else the best choice of their beginnings (direction 1) or ends (-1)."""
+    """Return the strings if they are few, else the best choice of their beginnings (direction 1) or ends (-1)."""
     if len(strings) <= MAX_UNION:
         return strings
     cuts = (
@@ -189,7 +189,7 @@ def _shortened(strings: Strings, direction: int) -> Strings:
 
 
 def _common(first: Words, second: Words) -> tuple[Strings, ...]:
-    """Answer what either of two pieces needs: the best of the one or the best of the other."""
+    """Return what either of two pieces needs: the best of the one or the best of the other."""
     if first.exact == NEVER.exact or second.exact == NEVER.exact:
         return tuple(second.covers() if first.exact == NEVER.exact else first.covers())[:MAX_NEEDS]
     covers, others = first.covers(), second.covers()
@@ -200,6 +200,6 @@ def _common(first: Words, second: Words) -> tuple[Strings, ...]:
 
 
 def _best(sets: list[Strings]) -> tuple[Strings, ...]:
-    """Answer the best few of several sets of needed strings."""
+    """Return the best few of several sets of needed strings."""
     usable = {one for one in sets if one and b"" not in one}
     return tuple(sorted(usable, key=score, reverse=True)[:MAX_NEEDS])

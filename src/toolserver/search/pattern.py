@@ -74,13 +74,13 @@ class Plan:
         return self.compiled.contains(b"")
 
     def matches_line(self, buffer: regex.Buffer, start: int, end: int) -> bool:
-        """Answer whether the line `buffer[start:end]`, without its line end, matches. Nothing is copied."""
+        """Return whether the line `buffer[start:end]`, without its line end, matches. Nothing is copied."""
         return self.compiled.contains(buffer, start, end) if end > start else self.matches_empty
 
 
 @lru_cache(maxsize=4)
 def analyse(pattern: str, *, literal: bool = False, ignore_case: bool = False) -> Plan:
-    """Answer the plan of a pattern; raise `BadArgument` for what RE2 does not take.
+    """Return the plan of a pattern; raise `BadArgument` for what RE2 does not take.
 
     Costs 15 µs for a plain text, 30 to 60 µs for a usual pattern (RE2's own compiling included), 0.5 ms for each `\\w`,
     0.1 s once where a class such as `[^\\W_]` is met first, and a second or two at the size limits: not for the event
@@ -112,7 +112,7 @@ def analyse(pattern: str, *, literal: bool = False, ignore_case: bool = False) -
 
 
 def _plan(words: Words, source: bytes, fold: bool) -> Plan:
-    """Answer the plan for what is known of the strings that match."""
+    """Return the plan for what is known of the strings that match."""
     if words.exact == literals.NEVER.exact:
         return Plan(source, never=True)
     if words.empty:
@@ -248,12 +248,12 @@ class _Reader:
         return literals.joined(words, self._run(run)) if run else words
 
     def _run(self, text: str) -> Words:
-        """Answer the words of characters that have no other case than the one ASCII has."""
+        """Return the words of characters that have no other case than the one ASCII has."""
         data = text.encode()
         return literals.one_of([data.lower()], pure=self.fold or data.lower() == data.upper())
 
     def _class(self, members: str) -> Words:
-        """Answer the words of a class of a few members."""
+        """Return the words of a class of a few members."""
         if self.fold:
             members = "".join(map(variants, members))
         if not self.fold_all:

@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 def compile_source(source: bytes) -> Compiled:
-    """Answer RE2's program for `source` (UTF-8), to MAX_PROGRAM; raise `Refused` with RE2's reason."""
+    """Return RE2's program for `source` (UTF-8), to MAX_PROGRAM; raise `Refused` with RE2's reason."""
     try:
         if b"{" in source or len(source) > SMALL:
             re2.compile(source, re2.UNICODE, MAX_PROGRAM)
@@ -71,7 +71,7 @@ def compile_source(source: bytes) -> Compiled:
 
 @lru_cache(maxsize=512)
 def accepts(source: bytes) -> bool:
-    """Answer whether RE2 takes a pattern."""
+    """Return whether RE2 takes a pattern."""
     try:
         compile_source(source)
     except Refused:

@@ -156,7 +156,7 @@ class Threads:
         *,
         large: bool = True,
     ) -> R:
-        """Answer what `conclude` makes of the job that `prepare` makes, once all its workers are done.
+        """Return what `conclude` makes of the job that `prepare` makes, once all its workers are done.
 
         `on_leave` is given what stops it. Raises what any of them raises, and `Stopped`.
         """

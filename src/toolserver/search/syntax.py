@@ -319,5 +319,5 @@ class _Scanner:
 
 
 def _shown(text: str) -> str:
-    """Answer a piece of a pattern for a sentence, cut to 60 characters."""
+    """Return a piece of a pattern for a sentence, cut to 60 characters."""
     return f"`{text}`" if len(text) <= 60 else f"`{text[:60]}...`"

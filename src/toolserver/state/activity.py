@@ -27,7 +27,7 @@ class Activity:
         self._last = time.monotonic()
 
     def idle(self) -> float:
-        """Answer for how many seconds nothing has been under way; 0 while something is."""
+        """Return for how many seconds nothing has been under way; 0 while something is."""
         return 0.0 if self._running else time.monotonic() - self._last
 
     def watch(self, seconds: float, stop: Callable[[], None]) -> Callable[[], None]:

@@ -12,7 +12,7 @@ PLATFORM_TOKENS = ("/etc/kode/ssh/workspace-token", "/etc/kloudlite/ssh/workspac
 
 
 def directory(root: bytes) -> str:
-    """Answer the state directory of a resolved root; it need not be there.
+    """Return the state directory of a resolved root; it need not be there.
 
     `$XDG_STATE_HOME/toolserver/KEY`, else below `~/.local/state`. A relative `$XDG_STATE_HOME` does not count, as its
     own specification says.
@@ -24,24 +24,24 @@ def directory(root: bytes) -> str:
 
 
 def make_directory(root: bytes) -> str:
-    """Answer the state directory of a root, made where it is missing, for this user alone. Raises OSError."""
+    """Return the state directory of a root, made where it is missing, for this user alone. Raises OSError."""
     path = directory(root)
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
 def own_token_file(root: bytes) -> str:
-    """Answer the path of the token file that a server of this root makes for itself."""
+    """Return the path of the token file that a server of this root makes for itself."""
     return os.path.join(directory(root), "token")
 
 
 def platform_token_file() -> str | None:
-    """Answer the platform's token file if there is one."""
+    """Return the platform's token file if there is one."""
     return next((path for path in PLATFORM_TOKENS if os.path.exists(path)), None)
 
 
 def make_token_file(root: bytes) -> str:
-    """Answer the root's own token file, with a random token made where there is none. Raises OSError.
+    """Return the root's own token file, with a random token made where there is none. Raises OSError.
 
     It comes into being whole and with mode 0600; of two servers that start at once both use the same.
     """

@@ -42,7 +42,7 @@ class StateFile:
         self._temps = temps
 
     def read(self) -> bytes | None:
-        """Answer the content, None where there is no such file. Raises OSError."""
+        """Return the content, None where there is no such file. Raises OSError."""
         root = self._open_root()
         try:
             fd = open_beneath(root, b"%s/%s" % (KD, self._name), os.O_RDONLY | os.O_NONBLOCK, resolve=NO_SYMLINKS)

@@ -10,7 +10,7 @@ _MACHINE = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 def workspace_id(root: bytes, given: str) -> str:
-    """Answer the id of a resolved root as a hash: of `given`, else of the machine's id, the root's path and inode.
+    """Return the id of a resolved root as a hash: of `given`, else of the machine's id, the root's path and inode.
 
     On a machine without an id a copy is told by path and inode alone. Raises OSError where there is no root.
     """

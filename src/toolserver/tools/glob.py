@@ -34,7 +34,7 @@ class GlobArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: GlobArguments) -> Answer:
-    """Answer the files whose names fit, the newest first."""
+    """Return the files whose names fit, the newest first."""
     glob = compiled(args.pattern, "pattern")
     place = directory(call.tree, args.cwd)
     found = await call.services.search.glob(call.tree, place, glob, call.client.on_leave)

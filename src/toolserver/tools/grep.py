@@ -59,7 +59,7 @@ _LISTS = {"content": "matches", "files": "files", "count": "counts"}
 
 
 async def run(call: Call, args: GrepArguments) -> Answer:
-    """Answer the lines, files or counts that match."""
+    """Return the lines, files or counts that match."""
     glob = None if args.glob is None else compiled(args.glob, "glob")
     place = directory_or_file(call.tree, args.cwd)
     answer: Answer = {"cwd": shown(place.path)["path"], _LISTS[args.mode]: [], "truncated": False}

@@ -15,7 +15,7 @@ class ProcessListArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessListArguments) -> Answer:
-    """Answer the tree's processes in the order they were first started."""
+    """Return the tree's processes in the order they were first started."""
     processes = call.services.processes
     await processes.recorded_all()
     tree = call.tree.name
@@ -26,7 +26,7 @@ async def run(call: Call, args: ProcessListArguments) -> Answer:
 
 
 def entry(process: Process) -> Answer:
-    """Answer a process as it is listed."""
+    """Return a process as it is listed."""
     return {
         "id": process.id,
         "cmd": process.command.shown,
@@ -39,7 +39,7 @@ def entry(process: Process) -> Answer:
 
 
 def former_entry(former: Former) -> Answer:
-    """Answer a process of an earlier run that does not run now as it is listed."""
+    """Return a process of an earlier run that does not run now as it is listed."""
     if former.failed is None:
         at = moment(former.restarted_at)
         return {"id": former.id, "cmd": former.shown, "state": former.state, "restarted_at": at}

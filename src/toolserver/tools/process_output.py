@@ -15,7 +15,7 @@ class ProcessOutputArguments(OfProcess, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessOutputArguments) -> Answer:
-    """Answer what is held of both streams from the offsets on."""
+    """Return what is held of both streams from the offsets on."""
     await call.services.processes.recorded_all()
     if (former := former_of(call, args)) is not None:
         return former_output(former)

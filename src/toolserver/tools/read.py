@@ -82,7 +82,7 @@ class Budget:
 
 
 async def run(call: Call, args: ReadArguments) -> Answer:
-    """Answer one file, or `{files}` for `paths`."""
+    """Return one file, or `{files}` for `paths`."""
     if args.paths is None:
         return await _shown(call, place_of(call.tree, args), args.offset, args.limit, Budget())
     entries = [
@@ -105,7 +105,7 @@ async def run(call: Call, args: ReadArguments) -> Answer:
 
 
 def _as_given(entry: ReadEntry) -> str:
-    """Answer the path of an entry as it was written; that of a `path_b64` as far as it can be read."""
+    """Return the path of an entry as it was written; that of a `path_b64` as far as it can be read."""
     if entry.path is not None:
         return entry.path.encode(errors="replace").decode()
     try:
@@ -118,7 +118,7 @@ def _as_given(entry: ReadEntry) -> str:
 
 
 async def _shown(call: Call, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
-    """Answer one file. Raises ToolError with the path."""
+    """Return one file. Raises ToolError with the path."""
     fd, status = call.tree.open_regular(place)
     try:
         data = read_cached(fd, status.st_size) if status.st_size <= budget.inline else None
@@ -173,7 +173,7 @@ def _utf16_order(data: bytes) -> str | None:
 
 
 def _present(place: Place, content: Content, offset: int, limit: int, budget: Budget) -> Answer | None:
-    """Answer the file in its form; None for an image that has to be made smaller first."""
+    """Return the file in its form; None for an image that has to be made smaller first."""
     if content.image is not None:
         if 4 * ((len(content.data) + 2) // 3) > budget.left:
             return None
@@ -204,7 +204,7 @@ def _binary(place: Place, content: Content, hint: str | None = None) -> Answer:
 
 
 async def _scaled(readers: Readers, place: Place, content: Content, budget: Budget) -> Answer:
-    """Answer an image that does not fit as it is: smaller, or in the binary form with a hint."""
+    """Return an image that does not fit as it is: smaller, or in the binary form with a hint."""
     assert content.image is not None
     whole = f"The image takes {4 * ((content.size + 2) // 3)} bytes as base64"
     room = f"one call's images take at most {MAX_IMAGES}, of which {budget.left} are left"

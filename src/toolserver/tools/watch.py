@@ -67,13 +67,13 @@ async def run(call: Call, args: WatchArguments) -> Answer:
 
 
 def _filter(pattern: str) -> Callable[[bytes], bool]:
-    """Answer what tells whether a line matches; BadArgument where the pattern is no RE2."""
+    """Return what tells whether a line matches; BadArgument where the pattern is no RE2."""
     plan = analyse(pattern)
     return lambda line: plan.matches_line(line, 0, len(line))
 
 
 def _starter(services: Services, tree: str, command: Command) -> Start:
-    """Answer what starts the command in the tree's root, which is looked up each time."""
+    """Return what starts the command in the tree's root, which is looked up each time."""
 
     def start(printed: Printed) -> Process:
         with services.workspace.tree(tree) as opened:
@@ -85,7 +85,7 @@ def _starter(services: Services, tree: str, command: Command) -> Start:
 
 
 def _targets(call: Call, paths: list[str]) -> list[bytes]:
-    """Answer the link-free paths that are asked for; ToolError for one that is missing or leads outside."""
+    """Return the link-free paths that are asked for; ToolError for one that is missing or leads outside."""
     found = []
     for index, path in enumerate(paths):
         place = call.tree.place(path, f"paths[{index}]")

@@ -20,7 +20,7 @@ class WatchPollArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: WatchPollArguments) -> Answer:
-    """Answer the events from a number on."""
+    """Return the events from a number on."""
     watch = call.services.watches.get(call.tree.name, args.id)
     events, following, dropped = watch.events.since(args.since)
     return {"events": events, "next": following, "dropped": dropped, "state": watch.state}

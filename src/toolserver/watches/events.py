@@ -54,7 +54,7 @@ class Burst:
             self._kinds[path] = merged
 
     def take(self) -> list[tuple[bytes, str]]:
-        """Answer what is left of the burst, each path in the place of its first change, and begin anew."""
+        """Return what is left of the burst, each path in the place of its first change, and begin anew."""
         taken, self._kinds = list(self._kinds.items()), {}
         return taken
 
@@ -82,7 +82,7 @@ class EventRing:
         self._wake()
 
     def since(self, number: int) -> tuple[list[Event], int, int]:
-        """Answer the events from `number` on, the number of the next one, and how many before were not kept any more.
+        """Return the events from `number` on, the number of the next one, and how many before were not kept any more.
 
         A number past the end answers none.
         """

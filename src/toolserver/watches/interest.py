@@ -47,7 +47,7 @@ class Interest:
             want.all = True
 
     def below(self, want: Want, rules: Rules | None, path: bytes, name: bytes, is_dir: bool) -> Want | None:
-        """Answer what is wanted of an entry of the directory `path`, of which `want` is wanted; None: nothing.
+        """Return what is wanted of an entry of the directory `path`, of which `want` is wanted; None: nothing.
 
         `rules` are those that hold in that directory; None where no rule holds.
         """
@@ -69,14 +69,14 @@ class Interest:
 
 
 def rules_in(rules: Rules | None, path: bytes, directory: int) -> Rules | None:
-    """Answer the rules that hold in a directory, open as `directory`: those above and its own two files'."""
+    """Return the rules that hold in a directory, open as `directory`: those above and its own two files'."""
     if rules is None:
         return None
     return rules.push(path, _small_file(directory, b".gitignore"), _small_file(directory, b".ignore"))
 
 
 def _small_file(directory: int, name: bytes, most: int = 1 << 20) -> bytes | None:
-    """Answer the contents of a rule file; None where it is no regular file or larger than any real one."""
+    """Return the contents of a rule file; None where it is no regular file or larger than any real one."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError:

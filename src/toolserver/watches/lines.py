@@ -25,7 +25,7 @@ class Lines:
         return out
 
     def end(self) -> list[bytes]:
-        """Answer the last line, if it has no end."""
+        """Return the last line, if it has no end."""
         return [self._whole(ended=False)] if self._any else []
 
     def _whole(self, *, ended: bool) -> bytes:
@@ -53,7 +53,7 @@ class Tail:
             self._cut = True
 
     def text(self) -> str:
-        """Answer them as text; ill-formed UTF-8 is U+FFFD, but for a character that was cut in front."""
+        """Return them as text; ill-formed UTF-8 is U+FFFD, but for a character that was cut in front."""
         data = self._data
         if self._cut:
             skipped = 0

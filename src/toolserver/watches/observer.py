@@ -50,7 +50,7 @@ class _Moment:
         return cls(time.time_ns(), time.monotonic_ns())
 
     def earliest_ns(self) -> int:
-        """Answer the earliest stamp of what was done since: the clock may have been put back meanwhile."""
+        """Return the earliest stamp of what was done since: the clock may have been put back meanwhile."""
         passed = time.monotonic_ns() - self.steady_ns
         return min(self.wall_ns, time.time_ns() - passed)
 
@@ -96,7 +96,7 @@ class Observer:
             raise
 
     def fileno(self) -> int:
-        """Answer the descriptor that is readable when `collect` has something."""
+        """Return the descriptor that is readable when `collect` has something."""
         return self._inotify.fileno()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Observer:
         self._check_full()
 
     def collect(self) -> list[Change]:
-        """Answer the changes that wait, in order; those of one path are not merged.
+        """Return the changes that wait, in order; those of one path are not merged.
 
         Raises WatchLimit when new directories can no longer be watched; `rescan` then answers what has changed.
         """
@@ -211,11 +211,11 @@ class Observer:
     # ------------------------------------------------------------------------------------------- what is looked at
 
     def _wanted(self, node: Node, name: bytes, is_dir: bool) -> Want | None:
-        """Answer what is wanted of an entry; None: it raises nothing."""
+        """Return what is wanted of an entry; None: it raises nothing."""
         return self._interest.below(node.want, node.rules, node.path, name, is_dir)
 
     def _rules_below(self, node: Node, name: bytes) -> Rules | None:
-        """Answer the rules above a directory's own; None below an ignored one, where no rule holds."""
+        """Return the rules above a directory's own; None below an ignored one, where no rule holds."""
         return None if self._interest.ignored(node.rules, node.path, name) else node.rules
 
     def _enter(self, path: bytes, want: Want, rules: Rules | None) -> Node | None:
@@ -330,7 +330,7 @@ class Observer:
             self._look([at], None)
 
     def _above(self, node: Node) -> Rules | None:
-        """Answer the rules that hold in a directory before its own files: its parent's, the base at the top."""
+        """Return the rules that hold in a directory before its own files: its parent's, the base at the top."""
         if not node.path or self._top is None:
             return self._interest.base
         at = self._top
@@ -340,7 +340,7 @@ class Observer:
         return self._rules_below(at, last)
 
     def rescan(self) -> list[Change]:
-        """Answer what has changed since the last `collect`, found by looking at everything, and what it kept back."""
+        """Return what has changed since the last `collect`, found by looking at everything, and what it kept back."""
         out, self._kept_back = self._kept_back, []
         self._compare(out)
         return out

@@ -40,12 +40,12 @@ class WatchTable:
             timer.cancel()
 
     def find(self, tree: str, name: str) -> Watch | None:
-        """Answer a tree's watch, None where it is another tree's, unknown or long gone."""
+        """Return a tree's watch, None where it is another tree's, unknown or long gone."""
         watch = self._watches.get(name)
         return watch if watch is not None and watch.tree == tree else None
 
     def get(self, tree: str, name: str) -> Watch:
-        """Answer a tree's watch; ToolError `no watch ID` where there is none."""
+        """Return a tree's watch; ToolError `no watch ID` where there is none."""
         watch = self.find(tree, name)
         if watch is None:
             raise ToolError(f"no watch {name}")

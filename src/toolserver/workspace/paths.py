@@ -28,12 +28,12 @@ class Place:
     path: bytes
 
     def shown(self) -> dict[str, str]:
-        """Answer what goes out for this place: `path`, and `path_b64` where the name is not UTF-8."""
+        """Return what goes out for this place: `path`, and `path_b64` where the name is not UTF-8."""
         return shown(self.path)
 
 
 def shown(path: bytes) -> dict[str, str]:
-    """Answer `{path}` of a root-relative path, with `path_b64` beside a name that is not UTF-8; the root is `.`."""
+    """Return `{path}` of a root-relative path, with `path_b64` beside a name that is not UTF-8; the root is `.`."""
     try:
         return {"path": path.decode() or "."}
     except UnicodeDecodeError:
@@ -105,7 +105,7 @@ class Tree:
         return Place(text, path)
 
     def _below(self, raw: bytes) -> bytes | None:
-        """Answer what follows the root in an absolute path, None when it is elsewhere."""
+        """Return what follows the root in an absolute path, None when it is elsewhere."""
         whole = b"/" + (collapse(raw) or b"")
         for root in self.spellings:
             if whole == root:
@@ -170,7 +170,7 @@ class Tree:
             os.close(at)
 
     def real(self, place: Place) -> bytes:
-        """Answer the root-relative path of a place with all links of its longest existing prefix resolved.
+        """Return the root-relative path of a place with all links of its longest existing prefix resolved.
 
         Raises OutsideTree when it ends outside, OSError ELOOP for a loop. Only `open_real` may use the answer: what
         stands there can be swapped meanwhile, which `open_real` notices.
@@ -190,7 +190,7 @@ class Tree:
         return self._inside(found, place)
 
     def _inside(self, found: bytes, place: Place) -> bytes:
-        """Answer an absolute link-free path relative to the root. Raises OutsideTree where it lies elsewhere."""
+        """Return an absolute link-free path relative to the root. Raises OutsideTree where it lies elsewhere."""
         if found == self.root:
             return b""
         prefix = self.root if self.root.endswith(b"/") else self.root + b"/"
@@ -217,7 +217,7 @@ class Tree:
         return self.locate(self.place(given, field), os.O_PATH | os.O_DIRECTORY)
 
     def directory_path(self, given: str | bytes | None, field: str = "cwd") -> bytes:
-        """Answer the link-free root-relative path of the `cwd` of a call (None: the root), which is a directory."""
+        """Return the link-free root-relative path of the `cwd` of a call (None: the root), which is a directory."""
         if given is None:
             return b""
         fd, path = self.directory(given, field)
@@ -239,7 +239,7 @@ class Tree:
             raise
 
     def path_of(self, fd: int, place: Place) -> bytes:
-        """Answer where an open descriptor lies below the root, as the kernel names it. ToolError: it cannot be told."""
+        """Return where an open descriptor lies below the root, as the kernel names it. ToolError: it cannot be told."""
         try:
             found = os.readlink(b"/proc/self/fd/%d" % fd)
         except OSError as error:

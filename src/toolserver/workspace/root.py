@@ -72,7 +72,7 @@ class Workspace:
         return Tree(name, roots[0], fd, roots)
 
     def _root(self) -> RootDirectory:
-        """Answer the directory that stands at the root's path now: it may have been removed and made anew."""
+        """Return the directory that stands at the root's path now: it may have been removed and made anew."""
         try:
             if identity(os.lstat(self.root)) != self._directory.identity:
                 self._directory = RootDirectory(self.root)

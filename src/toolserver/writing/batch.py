@@ -142,7 +142,7 @@ class File:
     # ------------------------------------------------------------------------------------------------------- content
 
     def original(self) -> bytes:
-        """Answer the content on disk, read once. Raises ToolError where there is no file or it is over the limit."""
+        """Return the content on disk, read once. Raises ToolError where there is no file or it is over the limit."""
         if self._original is None:
             if not self.on_disk:
                 raise self.not_a_file()
@@ -150,7 +150,7 @@ class File:
         return self._original
 
     def content(self) -> bytes:
-        """Answer the content in the staged state. Raises as `original` does."""
+        """Return the content in the staged state. Raises as `original` does."""
         if self.staged is None:
             self.require()
             return self.original()
@@ -245,7 +245,7 @@ class Batch:
         self.files.clear()  # each knows this batch: large contents would wait for a collector of cycles
 
     def look(self, place: Place) -> File:
-        """Answer the file at a place, links followed; it need not exist, nor its parents.
+        """Return the file at a place, links followed; it need not exist, nor its parents.
 
         Raises OutsideTree where a link leads out, ToolError where the system refuses to tell.
         """
@@ -295,7 +295,7 @@ class Batch:
         return file
 
     def is_link(self, place: Place) -> bool:
-        """Answer whether the place's own last name is a symlink (links above it are followed)."""
+        """Return whether the place's own last name is a symlink (links above it are followed)."""
         above, name = os.path.split(place.path)
         if not name:
             return False
@@ -333,7 +333,7 @@ class Batch:
             return self.tree.open_real(path, os.O_PATH | os.O_DIRECTORY)
 
     def locks(self) -> dict[tuple[int, int], int]:
-        """Answer the directories looked into, as `DirectoryLocks.hold` takes them."""
+        """Return the directories looked into, as `DirectoryLocks.hold` takes them."""
         return {folder.key: folder.fd for folder in self.folders.values()}
 
     def pin(self, fd: int) -> bool:
@@ -345,7 +345,7 @@ class Batch:
 
 
 def status_at(directory: int, name: bytes) -> os.stat_result | None:
-    """Answer what stands at a name, links not followed; None: nothing. The empty name is the directory itself."""
+    """Return what stands at a name, links not followed; None: nothing. The empty name is the directory itself."""
     if not name:
         return os.fstat(directory)
     try:

@@ -159,7 +159,7 @@ class Commit:
             temp.fd = -1
 
     def _hide(self, folder: Folder) -> bytes:
-        """Answer a hidden name in a folder, recorded before anything has it and cleaned up at the end."""
+        """Return a hidden name in a folder, recorded before anything has it and cleaned up at the end."""
         name = temp_name()
         path = os.path.join(self._batch.tree.root, folder.path, name)
         self._record.add(path)
@@ -284,7 +284,7 @@ class Commit:
             os.close(fd)
 
     def _parent(self, file: File) -> int:
-        """Answer the directory that a new file goes into; made where it is missing."""
+        """Return the directory that a new file goes into; made where it is missing."""
         at, path = file.folder.fd, file.folder.path
         for part in file.missing:
             path = os.path.join(path, part)
@@ -333,7 +333,7 @@ class Commit:
             ) from cause
 
     def _failure(self, error: OSError) -> Exception:
-        """Answer what an error of the system means for the file that was being worked on."""
+        """Return what an error of the system means for the file that was being worked on."""
         assert self._at is not None
         given = self._at.place.given
         if error.errno in CHANGED:
@@ -361,7 +361,7 @@ def _keep(directory: int, name: bytes, hidden: bytes) -> None:
 
 
 def _identity(status: os.stat_result | None, whole: bool) -> tuple[int, ...]:
-    """Answer what must not have changed of a file: all of it where its content was read, else what and whose it is."""
+    """Return what must not have changed of a file: all of it where its content was read, else what and whose it is."""
     if status is None:
         return ()
     what = (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)

@@ -30,7 +30,7 @@ class TooLarge(Exception):
 
 
 def replaced(content: bytes, old: bytes, new: bytes, every: bool, limit: int) -> Sequence[bytes | memoryview]:
-    """Answer `content` with `old` replaced by `new`, as pieces; `old` must occur once, or at least once with `every`.
+    """Return `content` with `old` replaced by `new`, as pieces; `old` must occur once, or at least once with `every`.
 
     In a CRLF file (a CR before every LF) a bare LF in `old` stands for CRLF where `old` is not there as it is, and a
     bare LF in `new` for CRLF unless `old` is there as it is and holds a line end. Raises NoReplacement, and TooLarge
@@ -84,7 +84,7 @@ def _line_numbers(content: bytes, places: Sequence[int]) -> list[int]:
 
 
 def _near(content: bytes, old: bytes) -> str:
-    """Answer the rest of the sentence about a text that is not there: where it nearly is, and what differs."""
+    """Return the rest of the sentence about a text that is not there: where it nearly is, and what differs."""
     spans = nearly(content, old, SHOWN)
     if spans:
         lines = _line_numbers(content, [start for start, _ in spans])
@@ -149,13 +149,13 @@ _BLANKS = b" \t\r\v\f"
 
 
 def _lead(blanks: bytes) -> bytes:
-    """Answer the white space at the end of a text that is on its last line."""
+    """Return the white space at the end of a text that is on its last line."""
     last = blanks[blanks.rfind(b"\n") + 1 :]
     return last[len(last.rstrip(_BLANKS)) :]
 
 
 def _tail(blanks: bytes) -> bytes:
-    """Answer the white space at the start of a text up to the end of its first line."""
+    """Return the white space at the start of a text up to the end of its first line."""
     blanks = blanks[: len(blanks) - len(blanks.lstrip())]
     return blanks[: blanks.find(b"\n") + 1] or blanks
 

@@ -31,7 +31,7 @@ log = logging.getLogger("toolserver.writer")
 
 
 def temp_name() -> bytes:
-    """Answer a new unique hidden name, short enough beside any target."""
+    """Return a new unique hidden name, short enough beside any target."""
     return b".toolserver-%s.tmp" % secrets.token_hex(12).encode()
 
 

@@ -149,7 +149,7 @@ class Writer:
 
 
 def _keys(tree: Tree, places: tuple[Place, ...]) -> list[bytes]:
-    """Answer the absolute link-free paths of places. Raises ToolError where one cannot be resolved."""
+    """Return the absolute link-free paths of places. Raises ToolError where one cannot be resolved."""
     keys = []
     for place in places:
         try:

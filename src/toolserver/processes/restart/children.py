@@ -177,7 +177,7 @@ def lock(fd: int) -> bool:
 
 @contextlib.contextmanager
 def left_behind(directory: str) -> Iterator[set[Note]]:
-    """Answer the children that killed servers had; the files go when the work on them is done."""
+    """Return the children that killed servers had; the files go when the work on them is done."""
     found: set[Note] = set()
     taken: list[tuple[int, str]] = []
     try:

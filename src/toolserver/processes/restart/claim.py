@@ -25,7 +25,7 @@ class Claim:
 
     @classmethod
     def take(cls, directory: str) -> Claim | None:
-        """Answer the claim, None where another server has it. Raises OSError.
+        """Return the claim, None where another server has it. Raises OSError.
 
         One that is about to stop is waited for: who starts a server anew right after a signal to the old one goes on
         from its record. It blocks.

@@ -37,5 +37,5 @@ class Former:
 
 
 def moment(at: datetime) -> str:
-    """Answer RFC 3339 in UTC, with milliseconds."""
+    """Return RFC 3339 in UTC, with milliseconds."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -45,7 +45,7 @@ def sweep(directory: str, root: bytes) -> None:
 
 
 def _of_sessions(seen: Processes, children: Iterable[Note]) -> list[Status]:
-    """Answer the members of the sessions and groups that the children lead, or led until they exited.
+    """Return the members of the sessions and groups that the children lead, or led until they exited.
 
     A pid is not given to anybody else as long as it names a session or group. So where another process has it now, the
     session has gone; where none has it, whoever is in the session came after its leader, and before the leader's end if
@@ -79,7 +79,7 @@ def _has(one: Status, child: Note) -> bool:
 
 
 def _capsules(seen: Processes, root: bytes) -> list[Status]:
-    """Answer the bubblewraps of this root or a tree below it whose server is gone.
+    """Return the bubblewraps of this root or a tree below it whose server is gone.
 
     They normally die with it; but one that was killed while they started has not been heard of.
     """
@@ -108,7 +108,7 @@ def _is_served(capsule: Status) -> bool:
 
 
 def _descriptors(pid: int) -> set[str]:
-    """Answer what a process has open; nothing of one that is not ours to look into, as init mostly is."""
+    """Return what a process has open; nothing of one that is not ours to look into, as init mostly is."""
     found = set()
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -118,7 +118,7 @@ def _descriptors(pid: int) -> set[str]:
 
 
 def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
-    """Answer the living ones of some processes and all below them, but for ourselves and who is above or below us."""
+    """Return the living ones of some processes and all below them, but for ourselves and who is above or below us."""
     spared = {0, 1}
     at: Status | None = seen.get(os.getpid())
     while at is not None and at.pid not in spared:

@@ -57,7 +57,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: Time
 
     def command(self) -> Command:
-        """Answer the command, checked as a call's. Raises BadArgument."""
+        """Return the command, checked as a call's. Raises BadArgument."""
         terminal = None if self.pty is None else Terminal(self.pty.cols, self.pty.rows)
         return checked(self.cmd, self.env, terminal)
 
@@ -113,7 +113,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def number(name: str) -> int:
-    """Answer the number of an id."""
+    """Return the number of an id."""
     return int(name[1:])
 
 
@@ -130,7 +130,7 @@ def decode(data: bytes) -> Record:
 
 
 def salvage(data: bytes) -> Record:
-    """Answer a record of nothing but the highest ids that stand in a corrupt one: ids are never used again."""
+    """Return a record of nothing but the highest ids that stand in a corrupt one: ids are never used again."""
     processes = re.findall(rb'"last_process": ?(\d{1,15})\b|"p(\d{1,15})"', data)
     watches = re.findall(rb'"last_watch": ?(\d{1,15})\b', data)
     return Record(
@@ -164,7 +164,7 @@ def encode(
 
 
 def entry_of(process: Process) -> Running:
-    """Answer the entry of a process of this server."""
+    """Return the entry of a process of this server."""
     assert process.id is not None
     command = process.command
     cwd = shown(process.cwd)
