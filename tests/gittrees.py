@@ -7,7 +7,8 @@ import pathlib
 import subprocess
 from collections.abc import Iterator, Mapping
 
-from toolserver._fast.ignore import Rules, Tracked
+from toolserver._fast.git_index import Tracked
+from toolserver._fast.ignore import Rules
 from toolserver.git.rule_files import GitFiles
 
 NEVER = {b".git", b".kd"}

@@ -2,8 +2,9 @@
 
 from typing import Literal, Protocol
 
+from toolserver._fast.git_index import Tracked
 from toolserver._fast.globs import Glob
-from toolserver._fast.ignore import BaseRules, Tracked
+from toolserver._fast.ignore import BaseRules
 from toolserver._fast.scan import Needles
 from toolserver._fast.walk import Walk
 

@@ -1,4 +1,4 @@
-"""Git's ignore rules and the paths of an index, for a walk without the GIL.
+"""Git's ignore rules, for a walk without the GIL.
 
 Everything here is read-only once made and may be asked from any number of threads. Paths are bytes, relative to the
 tree's root, `/`-separated, without a slash at either end; the root itself is empty. No path is ever built: an entry is
@@ -38,20 +38,6 @@ cdef int rules_ignored(
     const rules_t* rules, const char* dir_path, size_t dir_len, const char* name, size_t name_len, int is_dir
 ) noexcept nogil
 
-# The paths of files and links in an index, sorted.
-cdef struct tracked_t
-
-# 1 = that very path is in the index as a file or link. NULL = an empty index.
-cdef int tracked_file(
-    const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
-) noexcept nogil
-
-# 1 = something below that directory is in the index, so a walk enters it though it is ignored. An empty name means
-# the directory itself. NULL = an empty index.
-cdef int tracked_below(
-    const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
-) noexcept nogil
-
 cdef class Rules:
     # Owns one reference; `p` is never NULL and lives as long as the object.
     cdef rules_t* p
@@ -59,7 +45,3 @@ cdef class Rules:
 cdef class BaseRules(Rules):
     # What rules_base makes.
     pass
-
-cdef class Tracked:
-    # Owns the paths of an index; `p` lives as long as the object and is NULL where nothing is tracked.
-    cdef tracked_t* p

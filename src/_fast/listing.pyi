@@ -1,7 +1,8 @@
 """The newest files of a walk; the answer as JSON."""
 
+from toolserver._fast.git_index import Tracked
 from toolserver._fast.globs import Glob
-from toolserver._fast.ignore import BaseRules, Tracked
+from toolserver._fast.ignore import BaseRules
 from toolserver._fast.walk import Walk
 
 class Listing(Walk):

@@ -11,8 +11,9 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from toolserver._fast.git_index cimport Tracked, tracked_t
 from toolserver._fast.globs cimport Glob, glob_t
-from toolserver._fast.ignore cimport BaseRules, Tracked, rules_t, tracked_t
+from toolserver._fast.ignore cimport BaseRules, rules_t
 from toolserver._fast.lines cimport Text
 
 cdef extern from "<pthread.h>" nogil:

@@ -1,7 +1,8 @@
 """One walk of a tree, shared by several threads: directories and runs of files in path order."""
 
+from toolserver._fast.git_index import Tracked
 from toolserver._fast.globs import Glob
-from toolserver._fast.ignore import BaseRules, Tracked
+from toolserver._fast.ignore import BaseRules
 
 class Walk:
     """A walk; searches and listings are made of it.

@@ -8,17 +8,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 import os
 
+from toolserver._fast.git_index cimport Tracked, tracked_below, tracked_file
 from toolserver._fast.globs cimport Glob, glob_match, glob_may_match, glob_may_match_below
 from toolserver._fast.ignore cimport (
     BaseRules,
-    Tracked,
     rules_ignored,
     rules_push,
     rules_release,
     rules_retain,
     rules_t,
-    tracked_below,
-    tracked_file,
 )
 from toolserver._fast.lines cimport release as release_text
 from toolserver._fast.walk cimport (

@@ -4,8 +4,9 @@ import contextlib
 
 from patternmodels import ignored
 
+from toolserver._fast.git_index import Tracked, shared_index
 from toolserver._fast.globs import Glob
-from toolserver._fast.ignore import Tracked, decide, shared_index
+from toolserver._fast.ignore import decide
 
 PATHS = [b"a", b"a/b", b"a/b/", b".x", b"ab.c", b"a b/\xc3\xa9", b"b/a/a/b", b"[a]", b"\\", b"a/"]
 

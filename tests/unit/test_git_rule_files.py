@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from gittrees import environment, fill, git, git_lists, we_list
 
-from toolserver._fast.ignore import Tracked, shared_index
+from toolserver._fast.git_index import Tracked, shared_index
 from toolserver.git.rule_files import GitFiles
 
 FILES = {"a.log": b"", "b.txt": b"", "sub/c.log": b"", "sub/d": b"", "out/deep/e": b"", "out/f": b""}

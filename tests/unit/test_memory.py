@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from toolserver._fast import lines, paths, text, udiff
+from toolserver._fast.git_index import Tracked, shared_index
 from toolserver._fast.globs import Glob
 from toolserver._fast.grep import Grep
-from toolserver._fast.ignore import BaseRules, Tracked, decide, shared_index
+from toolserver._fast.ignore import BaseRules, decide
 from toolserver._fast.inotify import Inotify
 from toolserver._fast.listing import Listing
 from toolserver._fast.ring import Ring

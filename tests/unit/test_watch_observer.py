@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from toolserver._fast import inotify
-from toolserver._fast.ignore import BaseRules, Tracked
+from toolserver._fast.git_index import Tracked
+from toolserver._fast.ignore import BaseRules
 from toolserver.watches import observer
 from toolserver.watches.interest import Interest
 from toolserver.watches.observer import Change, Observer

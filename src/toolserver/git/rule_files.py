@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from xxhash import xxh3_128_digest
 
-from toolserver._fast.ignore import BaseRules, Tracked, shared_index
+from toolserver._fast.git_index import Tracked, shared_index
+from toolserver._fast.ignore import BaseRules
 from toolserver.git import config
 
 RACY_NS = 2_000_000_000

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from toolserver._fast.ignore import Rules, Tracked
+from toolserver._fast.git_index import Tracked
+from toolserver._fast.ignore import Rules
 from toolserver.watches.events import is_temporary
 
 NEVER = b".kd"
