@@ -133,6 +133,45 @@ def test_name_that_is_not_utf8(server):
         assert file.read() == b"b\n"
 
 
+@pytest.mark.parametrize("path", ["new/", "new/.", "f/", "f/.", "d/new/", "link/"])
+def test_a_path_that_ends_in_a_slash(server, path):
+    """§15 a directory's name: 500 for every tool that takes a file, and nothing is made."""
+    server.put("f", "old\n")
+    server.put("d/g", "x\n")
+    (server.root / "link").symlink_to("f")
+    before = sorted(server.root.rglob("*"))
+    for tool, more in {
+        "write": {"content": "x"},
+        "edit": {"edits": [edit("old", "new")]},
+        "read": {},
+    }.items():
+        error = server.fails(500, tool, path=path, **more)
+        assert path in error
+        if tool == "write":
+            assert "directory" in error
+    assert [one for one in sorted(server.root.rglob("*")) if ".kd" not in one.parts] == before
+    assert (server.root / "f").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("form", ["path", "files"])
+def test_most_edits_of_a_call(server, form):
+    """§13 10 000 edits in all, one more is 400 naming the field."""
+    server.put("f", "".join(f"<{at}>\n" for at in range(10_000)))
+    server.put("g", "x\n")
+    edits = [edit(f"<{at}>", f"[{at}]") for at in range(10_000)]
+    if form == "path":
+        error = server.fails(400, "edit", path="f", edits=[*edits, edit("<", "x")])
+        assert "edits" in error
+        assert "10000" in error
+        assert server.ok("edit", path="f", edits=edits) == {"path": "f", "applied": 10_000}
+    else:
+        files = [{"path": "f", "edits": edits}, {"path": "g", "edits": [edit("x", "y")]}]
+        assert "files" in server.fails(400, "edit", files=files)
+        files[0]["edits"] = edits[:-1]
+        assert server.ok("edit", files=files)["applied"] == 10_000
+    assert (server.root / "f").read_text().startswith("[0]\n[1]\n")
+
+
 def test_unknown_keys_are_named(server):
     """§2 the caller sees its own wrong keys beside the missing ones."""
     error = server.fails(400, "edit", file_path="f", edits=[{"old_text": "a", "new_text": "b"}])

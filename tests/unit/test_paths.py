@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import os
 import pathlib
@@ -166,3 +167,30 @@ def test_a_root_that_was_replaced(tmp_path: pathlib.Path) -> None:
     (root / "new").touch()
     with workspace.tree("main") as tree:
         assert os.listdir(f"/proc/self/fd/{tree.fd}") == ["new"]
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256)), b"\xff" * 100])
+def test_base64(data: bytes) -> None:
+    assert paths.decode_base64(base64.b64encode(data).decode(), "f") == data
+
+
+@pytest.mark.parametrize(
+    "text", ["QQ", "QQ=", "Q===", "====", "QR==", "Qf==", "QUJ=", "QUF=", "QQ==\n", "Q Q==", "-_==", "QQ==QQ==", "é==="]
+)
+def test_malformed_base64(text: str) -> None:
+    """The alphabet, the padding, and unused bits that are not zero."""
+    with pytest.raises(BadArgument, match=r"^field: expected a string of standard"):
+        paths.decode_base64(text, "field")
+
+
+def test_base64_has_one_spelling() -> None:
+    """Of all last groups exactly those are taken that encoding makes."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    for last in alphabet:
+        for text in (f"QQ{last}=", f"Q{last}=="):
+            try:
+                data = paths.decode_base64(text, "f")
+            except BadArgument:
+                assert base64.b64encode(base64.b64decode(text)).decode() != text
+            else:
+                assert base64.b64encode(data).decode() == text

@@ -15,6 +15,8 @@ from toolserver.writing.batch import Batch, File
 from toolserver.writing.replacing import NoReplacement, TooLarge, replaced
 
 FILES = 50
+MAX_EDITS = 10_000
+"""Edits of one call, over all its files."""
 BRIEF = 8
 """Up to so many edits are made on the event loop where no disk has to be waited for."""
 
@@ -90,6 +92,7 @@ def _jobs(call: Call, args: EditArguments) -> list[tuple[str, Place, Steps]]:
     if args.files is not None:
         if single:
             raise BadArgument("files: expected an array, or path and edits, not both")
+        _check_count(sum(len(entry.edits) for entry in args.files), "files")
         return [
             (f"files[{at}].", place_of(call.tree, entry, f"files[{at}]."), _steps(entry.edits, f"files[{at}]."))
             for at, entry in enumerate(args.files)
@@ -99,7 +102,13 @@ def _jobs(call: Call, args: EditArguments) -> list[tuple[str, Place, Steps]]:
     place = place_of(call.tree, args)
     if args.edits is None:
         raise BadArgument("edits is required: expected an array")
+    _check_count(len(args.edits), "edits")
     return [("", place, _steps(args.edits, ""))]
+
+
+def _check_count(count: int, field: str) -> None:
+    if count > MAX_EDITS:
+        raise BadArgument(f"{field}: expected an array of at most {MAX_EDITS} edits in all, not {count}")
 
 
 def _steps(edits: list[Edit], where: str) -> Steps:

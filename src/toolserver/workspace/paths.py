@@ -26,6 +26,8 @@ class Place:
 
     given: str
     path: bytes
+    names_directory: bool = False
+    """The path as given ends in `/` or `/.`, so that no file can be meant."""
 
     def shown(self) -> dict[str, str]:
         """Return what goes out for this place: `path`, and `path_b64` where the name is not UTF-8."""
@@ -41,11 +43,16 @@ def shown(path: bytes) -> dict[str, str]:
 
 
 def decode_base64(text: str, field: str) -> bytes:
-    """Decode RFC 4648's standard alphabet, padded, nothing else; anything else is a BadArgument naming `field`."""
+    """Decode RFC 4648's standard alphabet, padded, the unused bits zero; else raise BadArgument naming `field`."""
     try:
-        return base64.b64decode(text.encode("ascii"), validate=True)
+        raw = text.encode("ascii")
+        data = base64.b64decode(raw, validate=True)
     except (UnicodeEncodeError, binascii.Error):
         raise BadArgument(f"{field}: expected a string of standard, padded base64") from None
+    last = raw[-4:]
+    if base64.b64encode(base64.b64decode(last)) != last:
+        raise BadArgument(f"{field}: expected a string of standard base64, the unused bits of its last character zero")
+    return data
 
 
 class Tree:
@@ -102,7 +109,7 @@ class Tree:
         path = collapse(inner)
         if path is None:
             raise self.outside(text)
-        return Place(text, path)
+        return Place(text, path, raw.endswith((b"/", b"/.")))
 
     def _below(self, raw: bytes) -> bytes | None:
         """Return what follows the root in an absolute path, None when it is elsewhere."""
@@ -199,12 +206,14 @@ class Tree:
         return found[len(prefix) :]
 
     def open_regular(self, place: Place, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
-        """Open a regular file and answer it with its stat; a directory or a special file is a clear ToolError."""
+        """Open a regular file and return it with its stat; a directory or a special file is a clear ToolError."""
         fd = self.open(place, flags | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise ToolError(f"{place.given} is {kind(status.st_mode)}, not a regular file")
+            if place.names_directory:
+                raise not_a_directory(place.given)
         except BaseException:
             os.close(fd)
             raise
@@ -258,6 +267,11 @@ def kind(mode: int) -> str:
         stat.S_IFLNK: "a symlink",
     }
     return names.get(stat.S_IFMT(mode), "a file of an unknown kind")
+
+
+def not_a_directory(given: str) -> ToolError:
+    """Return the error for a path that names a directory, given where a file is meant."""
+    return ToolError(f"{given}: a path that ends in / names a directory, not a file")
 
 
 _SENTENCES = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from toolserver._fast.files import in_memory
 from toolserver.errors import ToolError
-from toolserver.workspace.paths import Place, Tree, failure, kind
+from toolserver.workspace.paths import Place, Tree, failure, kind, not_a_directory
 
 FILE_LIMIT = 10 * 1024 * 1024
 """Bytes of one file that is read for a change or written (specification, section 13)."""
@@ -247,8 +247,15 @@ class Batch:
     def look(self, place: Place) -> File:
         """Return the file at a place, links followed; it need not exist, nor its parents.
 
-        Raises OutsideTree where a link leads out, ToolError where the system refuses to tell.
+        Raises OutsideTree where a link leads out, ToolError where the system refuses to tell, and for a path that ends
+        in `/` where no directory is.
         """
+        file = self._look(place)
+        if place.names_directory and not file.is_directory:
+            raise not_a_directory(place.given)
+        return file
+
+    def _look(self, place: Place) -> File:
         above, name = os.path.split(place.path)
         try:
             folder = self.folder(above)
