@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import json
+import pathlib
+import re
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,6 +20,12 @@ if TYPE_CHECKING:
 
 LIMIT = 14_680_064
 CHUNKED = "Transfer-Encoding: chunked"
+
+
+def peak(server: Server) -> int:
+    """The most memory that the server has had so far, in bytes."""
+    [line] = re.findall(r"VmHWM:\s*(\d+) kB", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())
+    return int(line) * 1024
 
 
 def padded(size: int) -> bytes:
@@ -221,3 +230,41 @@ def test_half_a_request_is_dropped_without_a_word(server: Server, serve: Callabl
             wire.socket.shutdown(socket.SHUT_RDWR)
     assert own.ok("read", path="f")["content"] == "1\there"
     assert "trace" not in own.log_text()
+
+
+VALUES = 200_000
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_values_of_a_body(server: Server, over: int) -> None:
+    """The object, its path, the array and what is in it; names of members are no values."""
+    server.put("f", "here\n")
+    body = b'{"path": "f", "x": [' + b",".join([b"1"] * (VALUES - 3 + over)) + b"]}"
+    answer = ask(server, post("/tools/read", body))
+    assert answer.status == (400 if over else 200)
+    if over:
+        assert answer.error == f"the body: expected at most {VALUES} JSON values"
+
+
+def test_what_is_in_a_string_is_no_value(server: Server) -> None:
+    """A file of a million commas, brackets and quotes is written like any other."""
+    content = '[1,{"a":2}],\\' * 100_000
+    assert server.ok("write", path="commas", content=content)["bytes"] == len(content)
+
+
+def test_values_of_json_in_strings(server: Server) -> None:
+    """They are counted before they are parsed, those of all strings of a call together."""
+    many = "[" + ",".join(["1"] * VALUES) + "]"
+    status, answer = server.tool("read", paths=many)
+    assert (status, answer["error"]) == (400, f"paths: expected at most {VALUES} JSON values")
+    half = json.dumps({"old": "a", "new": "b", "x": [1] * (VALUES // 2)})
+    status, answer = server.tool("edit", path="f", edits=[half, half])
+    assert (status, answer["error"]) == (400, f"edits[1]: expected at most {VALUES} JSON values (unknown: edits[0].x)")
+
+
+def test_a_body_of_small_values_takes_no_memory(server: Server) -> None:
+    """14 MiB of them would be 240 MB once parsed."""
+    body = b'{"path": "f", "x": [' + b"1," * 7_000_000 + b"1]}"
+    before = peak(server)
+    assert ask(server, post("/tools/read", body)).status == 400
+    assert peak(server) - before < 100_000_000

@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, to_builtins
 
-from toolserver.calls.arguments import Arguments, Entry, check, schema, unknown_keys
+from toolserver.calls.arguments import Arguments, Entry
+from toolserver.calls.coercion import check
+from toolserver.calls.schema import schema
+from toolserver.calls.unknown_keys import unknown_keys
 from toolserver.errors import BadArgument
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolserver.calls.arguments import check
 from toolserver.calls.call import Call
+from toolserver.calls.coercion import check
 from toolserver.errors import ToolError
 from toolserver.tools import edit
 from toolserver.workspace.root import Workspace

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolserver.calls.arguments import check, unknown_keys
 from toolserver.calls.call import Answer, Call, Services, Tool
 from toolserver.calls.client import Client
+from toolserver.calls.coercion import check
+from toolserver.calls.parsing import off_loop
+from toolserver.calls.unknown_keys import unknown_keys
 from toolserver.errors import BadArgument
 from toolserver.workspace.root import MAIN
 
@@ -20,16 +22,20 @@ def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:
 
 
 async def dispatch(
-    services: Services, tool: Tool[Any], raw: dict[str, Any], url_tree: str | None, client: Client
+    services: Services, tool: Tool[Any], raw: dict[str, Any], url_tree: str | None, client: Client, *, size: int = 0
 ) -> Answer:
-    """Check the call and run the tool. Raises ToolError; an argument error names the unknown keys that came too."""
+    """Check the call, whose JSON took `size` bytes, and run the tool.
+
+    Raises ToolError; an argument error also names the unknown keys of the call.
+    """
     try:
         name = tree_of(raw, url_tree)
         if type(name) is not str:
             raise BadArgument("tree: expected a string")
         with services.workspace.tree(name) as tree:
-            return await tool.run(Call(tree, services, client), check(tool.arguments, raw))
+            arguments = await off_loop(size, check, tool.arguments, raw)
+            return await tool.run(Call(tree, services, client), arguments)
     except BadArgument as error:
-        if strange := unknown_keys(tool.arguments, raw):
+        if strange := await off_loop(size, unknown_keys, tool.arguments, raw):
             raise BadArgument(f"{error} (unknown: {', '.join(strange)})") from error
         raise

@@ -8,7 +8,7 @@ MAX_BODY = 14 * 1024 * 1024
 """Bytes of a body, 14 680 064 (specification, section 13)."""
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """The body is over the limit."""
 
 
@@ -17,36 +17,37 @@ class Left(Exception):
 
 
 async def read_body(receive: Receive, length: bytes | None) -> bytes:
-    """Return the whole body. `length` is the value of Content-Length, decided on before anything is read.
+    """Return the whole body. `length` is the value of Content-Length, judged before anything is read.
 
-    Raises TooLarge as soon as the limit is passed; what the client still sends is dropped by the protocol. Raises Left.
+    Raises BodyTooLarge as soon as the limit is passed, after which the protocol drops what the client still sends.
+    Raises Left.
     """
     if length is not None and int(length) > MAX_BODY:
-        raise TooLarge
+        raise BodyTooLarge
     message = await receive()
     if message["type"] == "http.disconnect":
         raise Left
     first: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         if len(first) > MAX_BODY:
-            raise TooLarge
+            raise BodyTooLarge
         return first
     parts = [first]
     size = len(first)
     while message.get("more_body", False):
         if size > MAX_BODY:
-            raise TooLarge
+            raise BodyTooLarge
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Left
         parts.append(message.get("body", b""))
         size += len(parts[-1])
     if size > MAX_BODY:
-        raise TooLarge
+        raise BodyTooLarge
     return b"".join(parts)
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return when the client has left; its body must have been read."""
+    """Return when the client has left. Its body must have been read before."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -13,13 +13,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolserver import log
-from toolserver.calls.arguments import prepare, schema
 from toolserver.calls.call import Services, Tool
 from toolserver.calls.client import Client
+from toolserver.calls.coercion import prepare
 from toolserver.calls.dispatch import dispatch, tree_of
+from toolserver.calls.parsing import JsonParser, NotJson, off_loop
+from toolserver.calls.schema import schema
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import Header, answer, error_body, send_json
-from toolserver.http.body import MAX_BODY, Left, TooLarge, disconnected, read_body
+from toolserver.http.body import MAX_BODY, BodyTooLarge, Left, disconnected, read_body
 from toolserver.workspace.root import MAIN
 
 CLIENT_LEFT = 499
@@ -81,12 +83,14 @@ class _OneCall:
         """Return the status and the body."""
         client = Client(partial(disconnected, receive))
         try:
-            raw = self._parsed(await read_body(receive, length))
-            found = await dispatch(services, tool, raw, self.url_tree, client)
+            body = await read_body(receive, length)
+            raw = await off_loop(len(body), _parsed, body)
+            self.tree = tree_of(raw, self.url_tree)
+            found = await dispatch(services, tool, raw, self.url_tree, client, size=len(body))
             return 200, orjson.dumps(found)
         except ToolError as error:
             return error.status, error_body(str(error))
-        except TooLarge:
+        except BodyTooLarge:
             return 413, error_body(f"the body is over {MAX_BODY} bytes")
         except Left:
             return CLIENT_LEFT, b""
@@ -95,17 +99,15 @@ class _OneCall:
         finally:
             client.close()
 
-    def _parsed(self, body: bytes) -> dict[str, Any]:
-        try:
-            raw = orjson.loads(body) if body else {}
-        except orjson.JSONDecodeError as error:
-            raise BadArgument(
-                f"the body is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-            ) from None
-        if type(raw) is not dict:
-            raise BadArgument("the body: expected a JSON object")
-        self.tree = tree_of(raw, self.url_tree)
-        return raw
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        raw = JsonParser().parse(body, "the body") if body else {}
+    except NotJson as error:
+        raise BadArgument(f"the body is not JSON: {error}") from None
+    if type(raw) is not dict:
+        raise BadArgument("the body: expected a JSON object")
+    return raw
 
 
 def _tree_in(query: bytes) -> str | None:
