@@ -23,8 +23,8 @@ from serving import TOKEN, Connection, Served, serving
 from sidebyside import Action, clocked, record, side_by_side
 
 from toolserver._fast.ring import Ring
-from toolserver.processes.capsule import Capsule, View
-from toolserver.processes.launch import Where
+from toolserver.processes.capsule.bubblewrap import Capsule, View
+from toolserver.processes.working_directory import WorkingDirectory
 
 MIB = 1024 * 1024
 PIECE = 64 * 1024
@@ -68,7 +68,7 @@ def test_exec_true(benchmark: Any, root: pathlib.Path) -> None:
 def test_exec_true_in_the_capsule(benchmark: Any, root: pathlib.Path) -> None:
     """The same in the capsule; the anchor is its bubblewrap command line in a loop of a shell."""
     fd = os.open(root, os.O_PATH)
-    argv = Capsule(View()).argv(Where("main", os.fsencode(root), b"", fd), terminal=False, status=False)
+    argv = Capsule(View()).argv(WorkingDirectory("main", os.fsencode(root), b"", fd), terminal=False, status=False)
     os.close(fd)
     loop = f'i=0; while [ $i -lt {BATCH} ]; do "$@"; i=$((i+1)); done'
     command = ["sh", "-c", loop, "sh", *map(os.fsdecode, argv), "sh", "-c", "true"]

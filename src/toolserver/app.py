@@ -15,7 +15,9 @@ from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_stream
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
-from toolserver.processes.capsule import Capsule, CapsuleLauncher, Unavailable, View
+from toolserver.processes.capsule.bubblewrap import Unavailable, View
+from toolserver.processes.capsule.trial import tried
+from toolserver.processes.capsule.wrapper import CapsuleWrapper
 from toolserver.processes.environment import Environment
 from toolserver.processes.launch import Launcher
 from toolserver.processes.restart import record
@@ -104,7 +106,7 @@ def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
     if settings.capsule != "off":
         view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)
         try:
-            launcher = CapsuleLauncher(variables, Capsule(view))
+            launcher = Launcher(variables, CapsuleWrapper(tried(view)))
         except Unavailable as reason:
             if settings.capsule == "require":
                 raise StartError(f"--capsule require: the capsule is unavailable: {reason}") from reason

@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from toolserver.errors import ToolError
+from toolserver.processes.child import Child
 from toolserver.processes.command import Command
-from toolserver.processes.launch import Child, Ends, Launcher, Where
+from toolserver.processes.launch import Launcher
 from toolserver.processes.restart import relaunch as module
 from toolserver.processes.restart.claim import Claim
 from toolserver.processes.restart.recorder import Keeper
 from toolserver.processes.restart.relaunch import relaunch
+from toolserver.processes.stdio import Stdio
 from toolserver.processes.table import ProcessTable
+from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.state.activity import Activity
 from toolserver.state.file import StateFile
 from toolserver.watches.table import WatchTable
@@ -32,12 +35,12 @@ class Reluctant(Launcher):
         self.failures = failures
         self.tried: list[str] = []
 
-    def start(self, command: Command, where: Where, *, takes_input: bool) -> tuple[Child, Ends]:
+    def start(self, command: Command, directory: WorkingDirectory, *, takes_input: bool) -> tuple[Child, Stdio]:
         self.tried.append(command.shown)
         if self.failures.get(command.shown, 0):
             self.failures[command.shown] -= 1
             raise ToolError(f"{command.shown} cannot be started now")
-        return super().start(command, where, takes_input=takes_input)
+        return super().start(command, directory, takes_input=takes_input)
 
 
 class Watched(StateFile):

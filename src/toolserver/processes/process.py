@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from toolserver.processes.child import Child
 from toolserver.processes.command import Command
 from toolserver.processes.group import gone
-from toolserver.processes.launch import Child, Where
 from toolserver.processes.output import Output, Pump
 from toolserver.processes.pacing import Crowd
 from toolserver.processes.stdin import Stdin
-from toolserver.processes.stdio import Ends
+from toolserver.processes.stdio import Stdio
 from toolserver.processes.subscribers import Backlog, Feed, Reader
+from toolserver.processes.working_directory import WorkingDirectory
 
 AT_ONCE = 0.001
 """Seconds after the start in which its pipes are not looked at: many commands are over by then, and say little."""
@@ -29,17 +30,17 @@ class Process:
     def __init__(
         self,
         command: Command,
-        where: Where,
+        directory: WorkingDirectory,
         child: Child,
-        ends: Ends,
+        stdio: Stdio,
         *,
         head_lines: int | None,
         backlog: Backlog,
         crowd: Crowd,
     ) -> None:
         self.command = command
-        self.tree = where.tree
-        self.cwd = where.cwd
+        self.tree = directory.tree
+        self.cwd = directory.cwd
         self.started_at = datetime.now(UTC)
         self.id: str | None = None
         self.detached = False
@@ -69,10 +70,10 @@ class Process:
         self.stdout = Output(head_lines)
         self.stderr = Output(head_lines)
         self.feed = Feed({"stdout": self.stdout, "stderr": self.stderr}, backlog)
-        self.stdin = Stdin(ends.input, terminal=command.terminal is not None)
+        self.stdin = Stdin(stdio.input, terminal=command.terminal is not None)
         self._pumps = [
             Pump(fd, output, crowd, watched=self.feed.interested, changed=self.feed.printed, ended=self._pipe_ended)
-            for fd, output in ((ends.output, self.stdout), (ends.errors, self.stderr))
+            for fd, output in ((stdio.output, self.stdout), (stdio.errors, self.stderr))
             if fd >= 0
         ]
         loop.add_reader(child.pidfd, self._on_exit)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
-from toolserver.processes.stdio import high
+from toolserver.processes.stdio import above_given
 
 SCRIPT_FD = 9
 """Where a shell finds the text of its command; one digit, since POSIX shells redirect no other number."""
@@ -62,7 +62,7 @@ def _script(text: bytes) -> int:
     So the text may be of any length and stdin stays free. The first words close the descriptor: the shell has a copy
     of its own by then, and the commands it runs get none.
     """
-    fd = high(os.memfd_create("command", os.MFD_CLOEXEC))
+    fd = above_given(os.memfd_create("command", os.MFD_CLOEXEC))
     data = memoryview(b"exec %d<&-;%s" % (SCRIPT_FD, text))
     try:
         while data:

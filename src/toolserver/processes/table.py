@@ -9,12 +9,13 @@ from typing import Protocol
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
-from toolserver.processes.launch import Launcher, Where
+from toolserver.processes.launch import Launcher
 from toolserver.processes.pacing import Crowd, Turnstile
 from toolserver.processes.port_notes import port_note
 from toolserver.processes.process import Process
 from toolserver.processes.restart.lost import Former, moment
 from toolserver.processes.subscribers import Backlog
+from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.state.activity import Activity
 
 RUNNING = 32
@@ -75,52 +76,58 @@ class ProcessTable:
 
     # ------------------------------------------------------------------------------------------------------ starting
 
-    def start_job(self, command: Command, where: Where, head_lines: int | None) -> Process:
+    def start_job(self, command: Command, directory: WorkingDirectory, head_lines: int | None) -> Process:
         """Start a job: it has no input, no id, and is listed nowhere."""
-        process = self._start(command, where, head_lines, takes_input=False)
+        process = self._start(command, directory, head_lines, takes_input=False)
         self._jobs.add(process)
         self._activity.begin()
         return process
 
-    def start_watched(self, command: Command, where: Where) -> Process:
+    def start_watched(self, command: Command, directory: WorkingDirectory) -> Process:
         """Start the command of a watch: like a job, but it does not hold the server awake."""
-        process = self._start(command, where, None, takes_input=False)
+        process = self._start(command, directory, None, takes_input=False)
         process.detached = True
         self._jobs.add(process)
         return process
 
-    async def start_detached(self, command: Command, where: Where, *, relaunch: bool = True) -> Process:
+    async def start_detached(self, command: Command, directory: WorkingDirectory, *, relaunch: bool = True) -> Process:
         """Start a process with an id of its own.
 
         ToolError when 32 run already, or when it cannot be executed; then it has no id.
         """
-        process = self._start_detached(command, where, relaunch=relaunch)
+        process = self._start_detached(command, directory, relaunch=relaunch)
         self._list(process, None)
         await self.record()
         return process
 
-    async def start_again(self, name: str, command: Command, where: Where, *, restarts: int, marker: bytes) -> Process:
+    async def start_again(
+        self, name: str, command: Command, directory: WorkingDirectory, *, restarts: int, marker: bytes
+    ) -> Process:
         """Start a process of an earlier run under the id that it had; `marker` begins its output. Else as above."""
-        process = self._start_detached(command, where, relaunch=True)
+        process = self._start_detached(command, directory, relaunch=True)
         process.restarts = restarts
         process.stdout.ring.append(marker)
         self._list(process, name)
         await self.record()
         return process
 
-    def _start_detached(self, command: Command, where: Where, *, relaunch: bool) -> Process:
+    def _start_detached(self, command: Command, directory: WorkingDirectory, *, relaunch: bool) -> Process:
         if sum(process.running for process in self._processes.values()) >= RUNNING:
             raise ToolError(f"{RUNNING} processes already; end one with process_kill, or wait until one has exited")
-        process = self._start(command, where, None, takes_input=True)
+        process = self._start(command, directory, None, takes_input=True)
         process.detached = True
         process.relaunch = relaunch
         return process
 
-    def _start(self, command: Command, where: Where, head_lines: int | None, *, takes_input: bool) -> Process:
+    def _start(
+        self, command: Command, directory: WorkingDirectory, head_lines: int | None, *, takes_input: bool
+    ) -> Process:
         if self.stopping:
             raise ToolError("the server is stopping and starts no command any more")
-        child, ends = self.launcher.start(command, where, takes_input=takes_input)
-        process = Process(command, where, child, ends, head_lines=head_lines, backlog=self._backlog, crowd=self._crowd)
+        child, stdio = self.launcher.start(command, directory, takes_input=takes_input)
+        process = Process(
+            command, directory, child, stdio, head_lines=head_lines, backlog=self._backlog, crowd=self._crowd
+        )
         process.on_end = self._ended
         self._every.add(process)
         return process

@@ -12,9 +12,9 @@ from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Tool
 from toolserver.calls.process_answers import pieces, texts, until_ended
 from toolserver.processes.command import Terminal, checked
-from toolserver.processes.launch import Where
 from toolserver.processes.process import Process
 from toolserver.processes.windows import Window, Windows
+from toolserver.processes.working_directory import WorkingDirectory
 
 SOFT_MS = 25_000
 LONGEST_MS = 600_000
@@ -77,10 +77,10 @@ async def run(call: Call, args: ExecArguments) -> Answer:
     processes = call.services.processes
     fd, cwd = call.tree.directory(args.cwd)
     try:
-        where = Where(call.tree.name, call.tree.root, cwd, fd)
+        directory = WorkingDirectory(call.tree.name, call.tree.root, cwd, fd)
         if args.detach:
-            return {"id": (await processes.start_detached(command, where, relaunch=args.relaunch)).id}
-        job = processes.start_job(command, where, None if args.quiet else args.head)
+            return {"id": (await processes.start_detached(command, directory, relaunch=args.relaunch)).id}
+        job = processes.start_job(command, directory, None if args.quiet else args.head)
     finally:
         os.close(fd)
     outcome = await _wait(call, job, args)

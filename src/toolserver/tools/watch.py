@@ -14,8 +14,8 @@ from toolserver.calls.call import Answer, Call, Services, Tool
 from toolserver.errors import BadArgument, ToolError
 from toolserver.git.rule_files import GitFiles
 from toolserver.processes.command import Command, checked
-from toolserver.processes.launch import Where
 from toolserver.processes.process import Process
+from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.search.pattern import analyse
 from toolserver.watches.interest import Interest
 from toolserver.watches.paths import PathWatch
@@ -77,7 +77,7 @@ def _starter(services: Services, tree: str, command: Command) -> Start:
 
     def start(printed: Printed) -> Process:
         with services.workspace.tree(tree) as opened:
-            process = services.processes.start_watched(command, Where(tree, opened.root, b"", opened.fd))
+            process = services.processes.start_watched(command, WorkingDirectory(tree, opened.root, b"", opened.fd))
         hand_on(process, printed)
         return process
 

@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from toolserver.processes.capsule import STATUS_FD
+from toolserver.processes.capsule.bubblewrap import STATUS_FD
 from toolserver.processes.procfs import Status, arguments, everything, status
 from toolserver.processes.restart.children import Note, left_behind
 from toolserver.workspace.root import TREES

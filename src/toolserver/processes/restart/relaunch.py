@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from toolserver.errors import ToolError
-from toolserver.processes.launch import Where
 from toolserver.processes.restart.lost import Former, moment
 from toolserver.processes.restart.record import Killed, Running, number
 from toolserver.processes.restart.recorder import Keeper
 from toolserver.processes.table import LISTED, ProcessTable
+from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.workspace.root import Workspace
 
 PAUSES = (0.0, 0.2, 1.0)
@@ -94,7 +94,7 @@ async def _start(entry: Running, table: ProcessTable, workspace: Workspace, now:
     with workspace.tree(entry.tree) as tree:
         fd, cwd = tree.directory(entry.directory)
         try:
-            where = Where(tree.name, tree.root, cwd, fd)
-            await table.start_again(entry.id, command, where, restarts=entry.restarts + 1, marker=marker)
+            directory = WorkingDirectory(tree.name, tree.root, cwd, fd)
+            await table.start_again(entry.id, command, directory, restarts=entry.restarts + 1, marker=marker)
         finally:
             os.close(fd)

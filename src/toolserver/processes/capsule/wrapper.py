@@ -1,0 +1,68 @@
+"""Runs every command in a capsule."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+from toolserver.errors import BadArgument, ToolError
+from toolserver.processes.capsule.bubblewrap import STATUS_FD, Capsule, home_of
+from toolserver.processes.capsule.child import CapsuleChild
+from toolserver.processes.child import Child
+from toolserver.processes.program import Program, candidates, cannot
+from toolserver.processes.stdio import above_given
+from toolserver.processes.working_directory import WorkingDirectory
+from toolserver.processes.wrapper import Launch, Wrapper
+from toolserver.workspace.paths import MAX_PATH
+from toolserver.workspace.root import MAIN, TREES
+
+TERMINAL_WITH_INPUT = (b"setsid", b"-c")
+"""Makes the terminal on standard input the controlling one."""
+TERMINAL_WITHOUT_INPUT = (*TERMINAL_WITH_INPUT, b"sh", b"-c", b'exec "$@" </dev/null', b"sh")
+"""The same, then runs a command without input."""
+
+
+class CapsuleWrapper(Wrapper):
+    """Wraps commands in bubblewrap."""
+
+    outlives_server = False
+
+    def __init__(self, capsule: Capsule) -> None:
+        self._capsule = capsule
+
+    def home(self, directory: WorkingDirectory) -> bytes | None:
+        return home_of(directory)
+
+    def check(self, launch: Launch, path: bytes) -> None:
+        """Raise BadArgument for a directory that cannot be entered inside, ToolError for a program not seen there."""
+        directory = launch.directory
+        if directory.tree == MAIN and directory.cwd.startswith(TREES.encode() + b"/"):
+            raise BadArgument(f"cwd: in main's capsule {TREES} is covered; name the working directory as `tree`")
+        if len(directory.path) >= MAX_PATH:
+            shown = directory.path[:64].decode(errors="replace")
+            raise BadArgument(f"cwd: {shown}… is too long a path for the capsule")
+        if isinstance(launch.command.cmd, str):
+            return
+        name = os.fsencode(launch.command.cmd[0])
+        worst = errno.ENOENT
+        for candidate in candidates(name, path):
+            problem = self._capsule.problem(os.path.join(directory.path, candidate), directory)
+            if not problem:
+                return
+            worst = problem if problem != errno.ENOENT else worst
+        raise ToolError(cannot(name.decode(errors="replace"), worst))
+
+    def wrap(self, program: Program, launch: Launch) -> Program:
+        terminal = launch.command.terminal is not None
+        argv = self._capsule.argv(launch.directory, terminal=terminal)
+        if terminal:
+            argv += TERMINAL_WITH_INPUT if launch.takes_input else TERMINAL_WITHOUT_INPUT
+        launch.status, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        write = above_given(write)
+        launch.lent.append(write)
+        passed = (*program.passed, (write, STATUS_FD))
+        return Program((*argv, *program.argv), program.env, passed, own_terminal=True)
+
+    def child(self, pid: int, launch: Launch, forget: Callable[[], None] | None) -> Child:
+        return CapsuleChild(pid, launch.status)
