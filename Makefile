@@ -5,7 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ROOT ?= .
 ARGS ?=
-KERNELS := $(wildcard src/_fast/*.pyx src/_fast/*.pxd src/_fast/*.h)
+KERNELS := $(wildcard src/_fast/*.pyx src/_fast/*.pxd src/_fast/*.h src/_fast/*.c)
 
 .PHONY: build serve test lint unit conformance wheel asan fuzz bench bench-check system clean
 

@@ -1,4 +1,6 @@
-"""Builds the Cython kernels of `toolserver._fast`; everything else about the package is in pyproject.toml.
+"""Builds the Cython kernels of `toolserver._fast`, and `shelltext`, a library for the shell.
+
+Everything else about the package is in pyproject.toml.
 
 `TS_DEBUG=1` turns bounds checks on, `TS_SANITIZE=1` builds with AddressSanitizer and UBSan (`make asan`), `TS_FUZZ=1`
 with both and the coverage that libFuzzer reads, by clang (`make fuzz`). `TS_KERNELS=none` leaves them out.
@@ -53,6 +55,16 @@ def headers(name: str) -> list[str]:
     return [str(HERE / header) for header in sorted(found)]
 
 
+# Loaded into /bin/sh, not into Python: it needs the C library that is there, and no sanitizer. What it links is kept
+# small, since the dynamic linker maps it at each start of a shell.
+SHELL_TEXT = Extension(
+    "toolserver._fast.shelltext",
+    [str(HERE / "shelltext.c")],
+    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-stack-protector", "-Wall", "-Wextra"],
+    extra_link_args=["-nostdlib", "-Wl,-init,shelltext_begin", "-Wl,-z,norelro", "-Wl,-z,noseparate-code"],
+)
+
+
 setup(
     ext_modules=cythonize(
         [
@@ -71,4 +83,5 @@ setup(
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
     )
+    + ([SHELL_TEXT] if KERNELS else []),
 )

@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,14 @@ def test_a_text_runs_as_the_shell_would_run_it(ws: Server, text: str, stdout: st
         assert int(answer["stdout"]) <= 1
         return
     assert (answer["stdout"].replace("10 ", ""), answer["exit_code"]) == (stdout, code)
+
+
+@pytest.mark.parametrize("more", ["", "\n#" + "x" * 5000])
+@pytest.mark.parametrize("text", ["nosuch", "true; nosuch x", "if then", "\nexit nowhere", "./nosuch"])
+def test_messages_are_those_of_the_shell(ws: Server, text: str, more: str) -> None:
+    real = subprocess.run(["sh", "-c", text + more, "sh"], cwd=ws.root, capture_output=True, text=True, check=False)
+    answer = run(ws, text + more)
+    assert (answer["stdout"], answer["stderr"], answer["exit_code"]) == (real.stdout, real.stderr, real.returncode)
 
 
 def test_a_syntax_error_runs_nothing_after_it(ws: Server) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from folders import deep
 
 if TYPE_CHECKING:
@@ -24,6 +26,18 @@ def test_a_cwd_that_is_covered(serve: Callable[..., Server]) -> None:
     for cmd in ("ls", ["ls"]):
         assert "`tree`" in server.fails(400, "exec", cmd=cmd, cwd=".agents/alpha")
     assert server.ok("exec", cmd="ls -A", cwd=".agents")["stdout"] == ""
+
+
+@pytest.mark.parametrize("more", ["", "\n#" + "x" * 5000])
+@pytest.mark.parametrize(
+    "text", ["nosuch", "if then", "ls /proc/self/fd | tr '\\n' ' '", "env | grep -e ^LD_ -e ^_tool"]
+)
+def test_a_text_runs_as_sh_c_would_run_it(module_server: Server, text: str, more: str) -> None:
+    real = subprocess.run(["sh", "-c", text + more, "sh"], capture_output=True, text=True, check=False)
+    answer = module_server.ok("exec", cmd=text + more)
+    assert (answer["stdout"], answer["stderr"], answer["exit_code"]) == (real.stdout, real.stderr, real.returncode)
+    pty = module_server.ok("exec", cmd=text + more, pty=True)
+    assert pty["stdout"].replace("\r", "").rstrip("\n") == (real.stdout + real.stderr).rstrip("\n")
 
 
 def test_a_cwd_as_long_as_a_path_may_be(serve: Callable[..., Server]) -> None:

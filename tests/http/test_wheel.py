@@ -15,6 +15,7 @@ from kit import serving
 
 ROOT = pathlib.Path(__file__).parents[2]
 KERNELS = {path.stem for path in (ROOT / "src/_fast").glob("*.pyx")}
+LIBRARIES = {path.stem for path in (ROOT / "src/_fast").glob("*.c")}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_contents(dist: pathlib.Path) -> None:
     [wheel] = dist.glob("*.whl")
     inside = zipfile.ZipFile(wheel).namelist()
     built = {name.split("/")[-1].split(".")[0] for name in inside if name.endswith(".so")}
-    assert built == KERNELS
+    assert built == KERNELS | LIBRARIES
     assert {pathlib.PurePath(name).stem for name in inside if name.endswith(".pyi")} == KERNELS
     assert "toolserver/py.typed" in inside
     assert not [name for name in inside if name.endswith((".pyx", ".cpp", ".c", ".h"))]
@@ -50,6 +51,7 @@ def test_contents(dist: pathlib.Path) -> None:
     with tarfile.open(source) as archive:
         names = archive.getnames()
     assert {pathlib.PurePath(name).stem for name in names if name.endswith(".pyx")} == KERNELS
+    assert {pathlib.PurePath(name).stem for name in names if name.endswith(".c")} == LIBRARIES
     assert not [name for name in names if name.endswith((".so", ".cpp"))]
 
 
