@@ -41,7 +41,8 @@ class Misplaced(ValueError):
     """Hunks that do not apply. `kind` is one of the words below; the rest is what there is to tell of the hunk.
 
     `nowhere`, `out of order`, `several`, `blanks` (only blanks at line ends would decide between places), `no line`
-    (additions alone without a usable line), `too much` (more candidates than are looked at).
+    (additions alone without a usable line), `too much` (more candidates than are looked at), `goes on` (what reads as
+    prose after the hunk stands in the file after it too).
     """
 
     kind: str
@@ -98,6 +99,13 @@ class Diff:
         """Return kind and index of the first line from `index` on that is more than text; END past the last.
 
         EXTENDED is told only `in_header`, HALF only if `halves`.
+        """
+
+    def message_end(self, index: int) -> int:
+        """Return the index of the line after the message of the mail that begins at line `index`.
+
+        It ends with the last line of three dashes before the mail's first part, without one with its first line. Raises
+        IndexError.
         """
 
     def hunks(self, index: int) -> tuple[Hunks, int]:

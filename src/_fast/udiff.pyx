@@ -57,6 +57,7 @@ cdef extern from "udiff_binary.h" namespace "udiff" nogil:
         Lines lines
         uint32_t fault_line
         uint32_t next(uint32_t, cbool, cbool, Kind*)
+        uint32_t message_end(uint32_t)
         Fault hunks(uint32_t*, vector[Hunk]*) except +
 
     cbool decode(const Reader&, uint32_t*, vector[char]*) except +
@@ -124,7 +125,7 @@ CUT = 64
 # drawn anew by every process: which lines share a slot cannot be foreseen
 cdef uint64_t KEY = int.from_bytes(os.urandom(8), "little") | 1
 
-cdef list MISFITS = [None, "nowhere", "out of order", "several", "blanks", "no line", "too much"]
+cdef list MISFITS = [None, "nowhere", "out of order", "several", "blanks", "no line", "too much", "goes on"]
 cdef list FAULTS = [
     None,
     "a hunk header is `@@ -line,count +line,count @@`, or `@@ @@` without numbers",
@@ -198,6 +199,15 @@ cdef class Diff:
             with nogil:
                 line = self.reader.next(line, in_header, halves, &kind)
         return <int>kind, line
+
+    def message_end(self, Py_ssize_t index):
+        """See the stub."""
+        if index < 0 or index >= len(self):
+            raise IndexError(index)
+        cdef uint32_t line = <uint32_t>index
+        with nogil:
+            line = self.reader.message_end(line)
+        return line
 
     def hunks(self, Py_ssize_t index):
         """See the stub."""

@@ -17,6 +17,7 @@ enum Misfit : int {
     BLANKS,        // exact elsewhere only, and at the stated line but for blanks
     NO_LINE,       // no old lines and no usable line to put the new ones behind
     TOO_MUCH,      // more candidates than are looked at
+    GOES_ON,       // the lines that read as prose after its body are those of the file there
 };
 
 enum Note : uint32_t { MOVED = 1, BLANKS_ASIDE = 2, NO_END = 4 };
@@ -123,7 +124,7 @@ class Placer {
         lf_for_crlf_ = file.crlf && !cr;
         lost_cr_ = file.crlf && cr;
         spots.assign(hunks_.size(), Spot());
-        return all_as_stated() || search();
+        return (all_as_stated() || search()) && ends_as_counted();
     }
 
     // Writes the file with all hunks in it, or only counts its bytes where `out` is null.
@@ -660,6 +661,26 @@ class Placer {
             if (places.size() < 2) continue;
             list(places.data(), places.data() + places.size());
             return refuse(BLANKS, at);
+        }
+        return true;
+    }
+
+    // Refuses a hunk where the lines after its body, which its counts leave out, stand in the file after it too: prose
+    // that looks like lines of a hunk, or counts that are wrong, nobody knows.
+    bool ends_as_counted() {
+        for (size_t at = 0; at < hunks_.size(); at++) {
+            Hunk tail = hunks_[at];
+            if (!tail.tail) continue;
+            tail.first = tail.last;
+            tail.last = tail.tail;
+            uint32_t line = spots[at].place + tail.old_lines;
+            bool more_than_blanks = false;
+            bool same_lines = old_lines(reader_, tail, lost_cr_, [&](Bytes text, uint32_t) {
+                bool cr;
+                more_than_blanks |= without_blanks(text, &cr).size > 0;
+                return line < file.count() && same_but_blanks(text, file_line(line++));
+            });
+            if (same_lines && more_than_blanks) return refuse(GOES_ON, at);
         }
         return true;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <iterator>
+#include <initializer_list>
 
 #include "udiff_lines.h"
 
@@ -38,6 +38,7 @@ enum Flag : uint32_t {
 struct Hunk {
     uint32_t header;       // line of the diff, from 0, as the two below
     uint32_t first, last;  // its body, `last` not included
+    uint32_t tail;         // where lines end that follow the body and read as prose, but may belong to it; 0: none
     uint32_t stated;       // old line as stated
     uint32_t old_lines, added;
     uint32_t flags;
@@ -52,6 +53,13 @@ enum Fault : int {
     STRANGE_LINE,    // a line without a sign, and the body goes on behind it
     EARLY_MARKER,    // a no-newline marker before the first line
     LATE_LINE,       // a line of a side that a marker has ended
+};
+
+// How the text from a line on ends.
+enum Ending : int {
+    AT_PART,   // at the next part of the diff
+    AT_END,    // at the end of the diff
+    AT_HUNK,   // at a line that only a hunk has
 };
 
 struct Reader {
@@ -92,6 +100,16 @@ struct Reader {
                version.at[at + 1] <= '9';
     }
 
+    bool any_of(uint32_t line, std::initializer_list<const char*> beginnings) const {
+        return std::any_of(beginnings.begin(), beginnings.end(), [&](const char* with) { return starts(line, with); });
+    }
+
+    // Whether a line says something in a git header.
+    bool extended(uint32_t line) const {
+        return any_of(line, {"old mode ", "new mode ", "deleted file mode ", "new file mode ", "rename from ", "rename to ",
+                             "copy from ", "copy to ", "rename old ", "rename new ", "index "});
+    }
+
     bool fence(uint32_t line) const { return starts(line, "```") || starts(line, "~~~"); }
 
     // `From ` or `commit ` and a full object id: the first line of a mail as git writes it, or of a commit in its log.
@@ -106,12 +124,75 @@ struct Reader {
         return full && (at < text.size ? text.at[at] == ' ' : !from);
     }
 
-    Kind kind(uint32_t line, bool in_header) const {
+    // Whether the next part begins here, or the mail that it comes in.
+    bool part(uint32_t line) const { return starts(line, "diff --git ") || pair(line) || mail(line); }
+
+    bool well_formed(uint32_t line) const {
+        Hunk hunk{};
+        uint32_t old_count, new_count;
+        return header(line, &hunk, &old_count, &new_count);
+    }
+
+    // Whether a line that begins with `-` or `+` reads as prose: an item of a list, a rule, half a file header, `-- `
+    // before a name that is signed with.
+    bool prose(uint32_t line) const {
+        Bytes text = without_cr(lines[line]);
+        if (text.size < 3) return false;
+        if (text.at[1] == ' ') return text.at[2] != ' ' && text.at[2] != '\t';
+        return half(line) || same(text, {"-- ", 3}) || std::all_of(text.at, text.at + text.size, [](char c) { return c == '-' || c == '+'; });
+    }
+
+    // The last answer is kept, which holds for all lines up to that ending: asking for each line in turn stays linear.
+    Ending ending(uint32_t line) {
+        if (ending_from_ <= line && line <= ending_at_) return ending_;
+        ending_from_ = line;
+        for (ending_at_ = line; ending_at_ < count(); ending_at_++) {
+            if (part(ending_at_) || signature(ending_at_)) return ending_ = AT_PART;
+            char mark = lines[ending_at_].size ? lines[ending_at_].at[0] : 0;
+            bool only_in_hunks = mark == '\\' || ((mark == '-' || mark == '+') && !prose(ending_at_)) ||
+                                 (starts(ending_at_, "@@") && well_formed(ending_at_));
+            if (only_in_hunks) return ending_ = AT_HUNK;
+        }
+        return ending_ = AT_END;
+    }
+
+    // Whether a line that begins with @@ is a sentence and not a hunk header gone wrong: neither a file header stands
+    // before it nor lines of a hunk after it, and the next part follows.
+    bool sentence(uint32_t line) {
+        char mark;
+        if (well_formed(line) || (line >= 2 && pair(line - 2))) return false;
+        if (line + 1 < count() && sign(line + 1, &mark) && mark != 'E' && !part(line + 1)) return false;
+        return ending(line + 1) == AT_PART;
+    }
+
+    // Whether signed lines that come after an empty line, after a body whose counts are used up, are prose: a list, rules
+    // of dashes or a diff that is quoted with two blanks before it. `end` is where they end.
+    bool quoted(uint32_t line, uint32_t* end) {
+        static const char* const QUOTED[] = {"--- ", "+++ ", "diff ", "@@", "Index: "};
+        Ending after = ending(line);
+        bool marked = false;
+        char mark;
+        for (; line < count() && sign(line, &mark) && !part(line); line++) {
+            Bytes text = lines[line];
+            if (mark == 'E') continue;
+            *end = line + 1;
+            if (mark != ' ') {
+                marked = true;
+                continue;
+            }
+            if (text.size < 2 || text.at[1] != ' ') return false;
+            while (text.size && text.at[0] == ' ') text = {text.at + 1, text.size - 1};
+            for (const char* with : QUOTED) marked |= begins(text, with, static_cast<uint32_t>(strlen(with)));
+        }
+        return marked && (after == AT_PART || (after == AT_END && line < count()));
+    }
+
+    Kind kind(uint32_t line, bool in_header) {
         Bytes text = lines[line];
         if (text.size < 2) return TEXT;
         switch (text.at[0]) {
             case '@':
-                return text.at[1] == '@' ? HUNK : TEXT;
+                return text.at[1] == '@' && !sentence(line) ? HUNK : TEXT;
             case '-':
             case '+':
                 return pair(line) ? PAIR : half(line) ? HALF : TEXT;
@@ -131,17 +212,11 @@ struct Reader {
                 return ends && begins(bare, "Binary files ") ? DIFFER : TEXT;
             }
         }
-        if (!in_header) return TEXT;
-        static const char* const EXTENSIONS[] = {"old mode ",    "new mode ",  "deleted file mode ", "new file mode ",
-                                                 "rename from ", "rename to ", "copy from ",         "copy to ",
-                                                 "rename old ",  "rename new ", "index "};
-        for (const char* extension : EXTENSIONS)
-            if (starts(line, extension)) return EXTENDED;
-        return TEXT;
+        return in_header && extended(line) ? EXTENDED : TEXT;
     }
 
     // The first line from `line` on that is more than text. Halves of headers are left out where nobody asks for them.
-    uint32_t next(uint32_t line, bool in_header, bool halves, Kind* found) const {
+    uint32_t next(uint32_t line, bool in_header, bool halves, Kind* found) {
         for (; line < count(); line++) {
             *found = kind(line, in_header);
             if (*found != TEXT && (*found != HALF || halves)) return line;
@@ -182,8 +257,24 @@ struct Reader {
         return true;
     }
 
+    // Whether a part begins here as programs write one: names, and a line that follows them in a diff.
+    bool whole_part(uint32_t line) const {
+        if (pair(line)) return starts(line + 2, "@@");
+        return starts(line, "diff --git ") && (extended(line + 1) || starts(line + 1, "--- ") || starts(line + 1, "similarity index "));
+    }
+
+    // Where the message of the mail that begins at `line` ends: after the last line of three dashes before its first
+    // part. All of it is text, hunk headers too. Without such a line it is the first line alone.
+    uint32_t message_end(uint32_t line) const {
+        uint32_t end = line + 1;
+        bool cr;
+        for (line++; line < count() && !mail(line) && !whole_part(line); line++)
+            if (same(without_blanks(lines[line], &cr), {"---", 3})) end = line + 1;
+        return end;
+    }
+
     // The end of a body by its counts; 0 where they cannot be right.
-    uint32_t counted(uint32_t line, uint32_t old_left, uint32_t new_left, Fault* fault) {
+    uint32_t counted(uint32_t line, uint32_t old_left, uint32_t new_left, uint32_t* tail, Fault* fault) {
         char mark;
         uint32_t first = line;
         for (; old_left || new_left; line++) {
@@ -194,28 +285,29 @@ struct Reader {
             new_left -= in_new;
         }
         while (line > first && starts(line, "\\")) line++;
-        // empty lines may be context without its blank, if the body goes on behind them
+        // empty lines may be context without its blank, if the body goes on after them
         uint32_t next = line;
         while (next < count() && sign(next, &mark) && mark == 'E') next++;
-        if (next < count() && sign(next, &mark)) {
-            if (!half(next)) return pair(next) || signature(next) ? line : 0;
-            if (next == line) {
-                *fault = HALF_HEADER;
-                fault_line = line;
-            }
+        if (next == count() || !sign(next, &mark) || pair(next) || signature(next)) return line;
+        if (next == line && half(next)) {
+            *fault = HALF_HEADER;
+            fault_line = line;
+            return line;
         }
-        return line;
+        if (next == line) return 0;
+        if (quoted(next, tail)) return line;
+        *tail = 0;
+        return half(next) && ending(next) != AT_HUNK ? line : 0;
     }
 
     // Whether a line without a sign is one that programs put between the diffs of two files.
     bool between_files(uint32_t line) const {
-        static const char* const BEGINNINGS[] = {"diff ", "Index: ", "=====", "Only in ", "commit ", "Common sub"};
-        return std::any_of(std::begin(BEGINNINGS), std::end(BEGINNINGS), [&](const char* with) { return starts(line, with); });
+        return any_of(line, {"diff ", "Index: ", "=====", "Only in ", "commit ", "Common sub"});
     }
 
     // Whether a line without a sign is context that lost its blank, rather than text behind the body: a context line
     // follows, or the counts, less the lines before it, come out even with it and the lines behind it.
-    bool lost_sign(uint32_t line, int64_t old_left, int64_t new_left) const {
+    bool lost_sign(uint32_t line, int64_t old_left, int64_t new_left) {
         char mark;
         for (; line < count() && !fence(line) && !between_files(line) && !pair(line); line++) {
             Kind found = kind(line, false);
@@ -295,12 +387,12 @@ struct Reader {
 
     // Reads the hunk whose header is `line`. `fault_line` is the line that a fault is about.
     Fault hunk(uint32_t line, Hunk* hunk) {
-        *hunk = {line, line + 1, line + 1, 0, 0, 0, 0};
+        *hunk = {line, line + 1, line + 1, 0, 0, 0, 0, 0};
         uint32_t old_count = 0, new_count = 0;
         fault_line = line;
         if (!header(line, hunk, &old_count, &new_count)) return BAD_HEADER;
         Fault fault = FINE;
-        uint32_t end = hunk->flags & NUMBERED ? counted(line + 1, old_count, new_count, &fault) : 0;
+        uint32_t end = hunk->flags & NUMBERED ? counted(line + 1, old_count, new_count, &hunk->tail, &fault) : 0;
         if (end == 0) {
             fault = FINE;
             hunk->flags |= RECOUNTED;
@@ -321,10 +413,14 @@ struct Reader {
             Fault fault = hunk(*line, &one);
             if (fault != FINE) return fault;
             out->push_back(one);
-            *line = next(one.last, false, true, &found);
+            *line = starts(one.last, "@@") ? one.last : next(one.last, false, true, &found);
         }
         return FINE;
     }
+
+  private:
+    uint32_t ending_from_ = 1, ending_at_ = 0;
+    Ending ending_ = AT_END;
 };
 
 }  // namespace udiff

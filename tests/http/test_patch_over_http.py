@@ -222,3 +222,65 @@ def test_many_renames_at_once(server: Server) -> None:
     )
     assert len(server.ok("patch", diff=diff)["files"]) == 3 * count
     assert contents(server) == {f"{new}{at}": f"{old}{at}".encode() for old, new in ("ab", "bc") for at in range(count)}
+
+
+@pytest.mark.parametrize("kind", ["create", "rename to", "copy to", "rename from", "modify", "delete"])
+@pytest.mark.parametrize("name", ["new/", "d/new/", "f/", "f/."])
+def test_names_of_directories(server: Server, name: str, kind: str) -> None:
+    """A name that ends in a slash is a directory's: 500, and no file is made or changed under the name without it."""
+    server.put("f", "a\n")
+    assert "directory's name" in refused(server, 500, OUT[kind].format(name))
+    assert [path.name for path in server.root.iterdir() if path.name != ".kd"] == ["f"]
+
+
+# ------------------------------------------------------------------------------------------------------------ modes
+
+MODES = "diff --git a/f b/f\nold mode 100{}\nnew mode 100{}\n"
+
+
+@pytest.mark.parametrize("mode", ["644", "755"])
+def test_modes_that_are_alike(server: Server, mode: str) -> None:
+    """A header whose old and new mode are the same has nothing to do; beside a hunk it says no more than that."""
+    path = server.put("f", "a\n", int(mode, 8))
+    text = MODES.format(mode, mode)
+    assert "nothing to do" in refused(server, 400, text)
+    server.ok("patch", diff=text + HEADER + AB)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("b\n", int(mode, 8))
+
+
+@pytest.mark.parametrize(("there", "old", "new"), [(0o755, "644", "755"), (0o644, "755", "644"), (0o744, "644", "755")])
+def test_an_old_mode_that_the_file_does_not_have(server: Server, there: int, old: str, new: str) -> None:
+    """With nothing else to change it is 500 that tells both; beside a hunk the mode becomes the new one."""
+    path = server.put("f", "a\n", there)
+    text = MODES.format(old, new)
+    error = refused(server, 500, text)
+    assert f"old mode 100{old}" in error
+    assert path.stat().st_mode & 0o777 == there
+    server.ok("patch", diff=text + HEADER + AB)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("b\n", int(new, 8))
+
+
+def test_a_new_mode_alone_that_the_file_has(server: Server) -> None:
+    server.put("f", "a\n", 0o755)
+    assert "already" in refused(server, 500, "diff --git a/f b/f\nnew mode 100755\n")
+
+
+# ------------------------------------------------------------------------------------------------ text after bodies
+
+NEXT = "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def test_list_after_a_body(server: Server) -> None:
+    """A list after an empty line is text where the counts are used up, also where the file has an empty line there."""
+    server.put("g", "a\n")
+    path = server.put("f", "a\nc\n\nd\n")
+    server.ok("patch", diff=f"{HEADER}@@ -1,2 +1,3 @@\n a\n+b\n c\n\n- not so\n+ but so\n\n{NEXT}")
+    assert path.read_text() == "a\nb\nc\n\nd\n"
+
+
+def test_list_after_a_body_that_is_in_the_file(server: Server) -> None:
+    """Where the file goes on as the list does, the counts may be wrong as well: refused, neither reading is taken."""
+    server.put("g", "a\n")
+    server.put("f", "a\nc\n\n item\n")
+    error = refused(server, 500, f"{HEADER}@@ -1,2 +1,3 @@\n a\n+b\n c\n\n- item\n+ other\n\n{NEXT}")
+    assert "counts" in error

@@ -135,6 +135,19 @@ def apply(folder: pathlib.Path, text: bytes) -> staging.Outcome:
         writer.close()
 
 
+PROSE = [
+    b"--- a note", b"+++ another", b"- an item", b"- [ ] x", b"+ one more", b"-----", b"---", b"-- ",
+    b"@@ in a sentence", b"@@ -1,2 +1,2 @@", b"@@@ signs", b"  --- a/x", b"  +++ b/x", b"  @@ -1 +1 @@", b"  -a",
+    b"  +b", b"index of words", b"new mode of work", b"rename from here to there", b"GIT binary patch",
+    b"Binary files a and b differ", b"", b"", b"words",
+]  # fmt: skip
+"""Lines of messages, most of which begin as lines of a diff do."""
+
+
+def message(chance: random.Random) -> bytes:
+    return b"\n".join([b"subject", b"", *chance.choices(PROSE, k=chance.randrange(12)), b"end", b""])
+
+
 FORMS = ["-M", "-C", "-C --find-copies-harder", "--no-renames", "-U0", "-U1", "-U10", "--full-index -M50%"]
 
 
@@ -145,6 +158,13 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
+def start(repository: pathlib.Path, tree: Tree) -> None:
+    git(repository, "init", "-q")
+    put(repository, tree)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "one")
+
+
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), form=st.sampled_from(FORMS))
 def test_same_as_git_apply(seed: int, form: str) -> None:
@@ -152,10 +172,7 @@ def test_same_as_git_apply(seed: int, form: str) -> None:
     before = {name: (chance.choice((0o644, 0o755)), content(chance)) for name in chance.sample(NAMES, 5)}
     after = changed(before, chance)
     with folders("repository", "ours", "theirs") as (repository, ours, theirs):
-        git(repository, "init", "-q")
-        put(repository, before)
-        git(repository, "add", "-A")
-        git(repository, "commit", "-q", "--allow-empty", "-m", "one")
+        start(repository, before)
         put(repository, after)
         git(repository, "add", "-A")
         text = git(repository, "diff", "--cached", "--binary", *form.split())
@@ -171,3 +188,60 @@ def test_same_as_git_apply(seed: int, form: str) -> None:
         assert outcome.notes == []
         moved = {name for name in {**before, **after} if before.get(name) != after.get(name)}
         assert {os.fsdecode(path) for path in outcome.files} == moved
+
+
+def takes(folder: pathlib.Path, series: bytes) -> bool:
+    try:
+        git(folder, "am", "-q", "--keep-cr", text=series)
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
+@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_series_of_mails(seed: int) -> None:
+    """A series as `git format-patch` writes it gives what was committed, whatever its messages look like.
+
+    `git am` does so too, but for messages that it takes for a part of the diff.
+    """
+    chance = random.Random(seed)
+    tree = {name: (0o644, content(chance)) for name in chance.sample(NAMES, 5)}
+    with folders("repository", "ours", "theirs") as (repository, ours, theirs):
+        for folder in (repository, theirs):
+            start(folder, tree)
+        put(ours, tree)
+        for _ in range(3):
+            tree = changed(tree, chance)
+            put(repository, tree)
+            git(repository, "add", "-A")
+            git(repository, "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-F", "-", text=message(chance))
+        first = git(repository, "rev-list", "--max-parents=0", "HEAD").decode().strip()
+        series = git(repository, "format-patch", "-q", "--stdout", chance.choice(["-M", "-C"]), first)
+        if not series:
+            return
+        if takes(theirs, series):
+            assert taken(theirs) == tree
+        outcome = apply(ours, series)
+        assert taken(ours) == tree
+        assert outcome.notes == []
+
+
+BLOCKS = [
+    b"- one", b"- two", b"+ three", b"-----", b"--- a note\nof mine", b"+++ another\nof yours", b"@@ signs\nof a hunk",
+    b"  --- a/x\n  +++ b/x\n  @@ -1 +1 @@\n  -a\n  +b", b"", b"Words:", b"-- \nJohn",
+]  # fmt: skip
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=6), st.booleans())
+def test_text_between_parts(blocks: list[bytes], git_headers: bool) -> None:
+    """After an empty line lists, rules, quoted diffs, halves of headers and @@ are text and change no part."""
+    header = b"diff --git a/%s b/%s\n" if git_headers else b""
+    part = header + b"--- a/%s\n+++ b/%s\n@@ -1,2 +1,2 @@\n x\n-a\n+b\n"
+    one, two = (part.replace(b"%s", name) for name in (b"f", b"g"))
+    read = parser.read(b"\n".join([one, *blocks, b"", two])).parts
+    assert [found.new.raw for found in read if found.new] == [b"b/f", b"b/g"]
+    for found in read:
+        assert found.hunks is not None
+        assert found.hunks.apply(b"x\na\n\nend\n", 1 << 20) == (b"x\nb\n\nend\n", [])

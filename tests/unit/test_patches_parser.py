@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import zlib
 
 import pytest
+from test_udiff import encoded as base85
 
 from toolserver.errors import BadArgument
 from toolserver.patches import names, parser
@@ -17,6 +19,11 @@ def only(text: str) -> parser.Part:
     return part
 
 
+def encoded(data: bytes) -> str:
+    """Deflate and write data as git does, with the empty line after it."""
+    return base85(zlib.compress(data))
+
+
 # ------------------------------------------------------------------------------------------------------------ names
 
 SIDES = {
@@ -27,6 +34,7 @@ SIDES = {
     "epoch": (b"a/f\t1970-01-01 00:00:00.000000000 +0000", b"a/f", True, False),
     "epoch of India": (b"a/f\t1970-01-01 05:30:00 +0530", b"a/f", True, False),
     "epoch with a colon": (b"a/f\t1969-12-31 19:00:00 -05:00", b"a/f", True, False),
+    "epoch with many noughts": (b"a/f\t1970-01-01 00:00:00." + b"0" * 5000 + b" +0000", b"a/f", True, False),
     "a moment later": (b"a/f\t1970-01-01 00:00:00.5 +0000", b"a/f", False, False),
     "no such day": (b"a/f\t1970-13-01 00:00:00 +0000", b"a/f", False, False),
     "blanks for the tab": (b"a/my f  2024-01-01 00:00:00 +0000", b"a/my f", False, True),
@@ -45,7 +53,20 @@ def test_side(text, raw, epoch, cut):
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b" ", b"/etc/passwd", b"a/", b"a//etc/passwd", b'"a/f', rb'"a/\q"', b'"a/f"x', b'""', b"\t2024"]
+    "text",
+    [
+        b"",
+        b" ",
+        b"/etc/passwd",
+        b"a/",
+        b"a//etc/passwd",
+        b'"a/f',
+        rb'"a/\q"',
+        b'"a/f"x',
+        b'""',
+        b"\t2024",
+        b"x" * 2**15,
+    ],
 )
 def test_side_that_names_nothing(text):
     with pytest.raises(BadArgument, match="line 7"):
@@ -148,6 +169,8 @@ MALFORMED = {
     "hunk without names": (f"diff --git a/f b/f\n{BODY}", 2),
     "hunk after a mail": (f"--- a/f\n+++ b/f\n{BODY}From {'0' * 40} Mon\n{BODY}", 7),
     "second pair": (f"diff --git a/f b/f\n--- a/f\n+++ b/f\n--- a/f\n+++ b/f\n{BODY}", 4),
+    "modes alike": ("diff --git a/f b/f\nold mode 100644\nnew mode 100644\n", 1),
+    "modes alike, an index": (f"diff --git a/f b/f\nold mode 100644\nnew mode 100644\nindex {'1' * 7}..{'1' * 7}\n", 1),
     "plain without hunks": ("--- a/f\n+++ b/f\n", 1),
     "old mode alone": ("diff --git a/f b/f\nold mode 100644\n", 1),
     "binary without a header": ("GIT binary patch\nliteral 0\nHcmV?d00001\n", 1),
@@ -176,3 +199,124 @@ def test_damaged_binary_data():
     for size in (1, 99):
         with pytest.raises(BadArgument, match="line 4"):
             only(text.format(size)).binary.inflated()
+
+
+def test_rename_lines_have_no_prefix():
+    assert only("diff --git a/d//f b/g\nrename from d//f\nrename to g\n").source == b"d//f"
+
+
+# ------------------------------------------------------------------------------------------------------------- text
+
+OTHER = f"--- a/g\n+++ b/g\n{BODY}"
+MAILED = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nSubject: x\n\n{{}}\n---\n f | 2 +-\n\n"
+TEXTS = {
+    "half a header": "--- a note\n",
+    "the other half": "+++ a note\n",
+    "a sentence with @@": "@@ is the sign of a hunk.\n",
+    "a sentence with @@, then a list": "@@ marks\n\n- one\n+ two\n",
+    "three signs": "@@@ is the sign of a merge\n",
+    "a list": "- one\n- two\n",
+    "a list of what is new": "+ one\n+ two\n",
+    "a rule": "-----\n",
+    "a short rule": "---\n",
+    "a quoted diff": "  --- a/x\n  +++ b/x\n  @@ -1 +1 @@\n  -a\n  +b\n",
+    "a name that is signed with": "-- \nJohn\n",
+    "what begins as a line of a git header": "index of words\nnew mode of work\nrename from here\ncopy to there\n",
+    "what begins as a git header": "diff --git is a program\n",
+    "what begins as a binary patch": "GIT binary patch\nis a form of diff\n",
+}
+PART = f"--- a/f\n+++ b/f\n{BODY}"
+MOVED = "diff --git a/f b/h\nrename from f\nrename to h\n"
+MODES = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"
+FRAMES = {
+    "before the first part": "{}\n" + PART + OTHER,
+    "between parts": PART + "\n{}\n" + OTHER,
+    "between parts, after words": PART + "Now this:\n\n{}\n" + OTHER,
+    "between parts of git": f"diff --git a/f b/f\n{PART}\n{{}}\ndiff --git a/g b/g\n{OTHER}",
+    "after a header without hunks": f"{MOVED}\n{{}}\ndiff --git a/g b/g\n{OTHER}",
+    "in mails": f"{MAILED}{PART}-- \n2.39.5\n\n{MAILED}{OTHER}-- \n2.39.5\n",
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_text_around_parts(text, frame):
+    """§4 text before and between the parts is text, whatever its lines begin with."""
+    first, second = parser.read(frame.replace("{}", text).encode()).parts
+    assert (first.move, first.mode) in (("", None), ("rename", None))
+    for part in (first, second):
+        assert part.move or part.hunks.apply(b"a\n", 9) == (b"b\n", [])
+    assert second.new.raw == b"b/g"
+
+
+@pytest.mark.parametrize("text", [BODY, "Binary files a and b differ\n", "--- a/x\n+++ b/x\n", "\\ No newline\n"])
+def test_message_of_a_mail(text):
+    """§4 up to its line of three dashes a message is text, even lines that would be a hunk or a header elsewhere."""
+    mail = MAILED.replace("{}", text)
+    assert len(parser.read(f"{mail}{PART}-- \n2.39.5\n{mail}{OTHER}".encode()).parts) == 2
+
+
+NOT_TEXT = {
+    "half a header and a hunk": (f"{PART}\nwords\n--- a/g\n{BODY}", 8),
+    "half a header, words and a hunk": (f"{PART}\n--- a/g\nwords\n{BODY}", 7),
+    "half a header in a git header": (f"diff --git a/g b/g\n--- a/g\n--- a/g\n+++ b/g\n{BODY}", 2),
+    "@@ after the body": (f"{PART}@@ nonsense\n{OTHER}", 6),
+    "@@ after a file header": (f"{MODES}--- a/f\n+++ b/f\n@@ x\n{OTHER}", 6),
+    "@@ before lines of a hunk": (f"{PART}\n@@ -4,2 +4,2\n-x\n+y\n{OTHER}", 7),
+    "@@ before context": (f"{PART}\n@@ def f():\n x\n+y\n{OTHER}", 7),
+    "@@ before context without its blank": (f"{PART}\n@@ def f():\nx\n+y\n{OTHER}", 7),
+    "@@ before an empty line of a hunk": (f"{PART}\n@@ def f():\n\n-x\n+y\n{OTHER}", 7),
+    "@@ before another hunk": (f"{PART}\n@@ def f():\nx\n{BODY}", 7),
+    "@@ at the end": (f"{PART}\n@@ nonsense\n", 7),
+    "a second header of git without names": (f"{PART}diff --git a/g b/h\n{BODY}", 7),
+    "a hunk after text that begins as a git header": (f"{PART}\ndiff --git is a program\nwords\n{BODY}", 9),
+    "binary files": (f"Binary files x/f and y/f differ\n{PART}", 1),
+    "a binary patch without its header": (f"{PART}GIT binary patch\nliteral 0\nHcmV?d00001\n", 6),
+    "a mode after an empty line": ("diff --git a/f b/f\nold mode 100644\n\nnew mode 120000\n", 4),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), NOT_TEXT.values(), ids=NOT_TEXT)
+def test_what_is_no_text(text, line):
+    """§4 what only a hunk or a header can be is never passed over."""
+    with pytest.raises(BadArgument, match=rf"\bline {line}\b"):
+        parser.read(text.encode())
+
+
+def test_header_lines_after_an_empty_line():
+    """§4 all lines up to the first hunk are of one header."""
+    part = only("diff --git a/f b/g\n\nrename from f\n\nrename to g\n\nnew mode 100755\n")
+    assert (part.source, part.target, part.mode) == (b"f", b"g", 0o755)
+
+
+def test_many_lines_that_may_be_sentences():
+    """Each asks how the text goes on; the answer for one holds for the next, so a megabyte of them is no work."""
+    text = "@@ a sentence\n\n" * 300_000
+    assert len(parser.read(f"{text}{PART}".encode()).parts) == 1
+    with pytest.raises(BadArgument, match="line 1:"):
+        parser.read(f"{text}@@ -1 +1 @@\n-a\n+b\n".encode())
+
+
+# --------------------------------------------------------------------------------------------------------- binaries
+
+HEADER = f"{MODES}index 1234567..89abcde\nGIT binary patch\n"
+HALVES = (encoded(bytes(range(200))), encoded(bytes(range(150))))
+
+
+def test_a_binary_patch_that_was_cut():
+    """§4 wherever a diff ends within its binary patch, but for the last line end of all, it is refused."""
+    text = f"{HEADER}literal 200\n{HALVES[0]}literal 150\n{HALVES[1]}"
+    start, forward = text.index("GIT binary"), text.index("\nliteral 150")
+    assert parser.read(text.encode()).parts[0].binary.inflated() == bytes(range(200))
+    whole = {forward - 1, forward, forward + 1, *range(len(text) - 2, len(text))}  # the first half may stand alone
+    for end in range(start + len("GIT binary patch"), len(text)):
+        if end in whole:
+            assert parser.read(text[:end].encode()).parts[0].binary.whole
+        else:
+            with pytest.raises(BadArgument, match=r"\bline \d+\b"):
+                parser.read(text[:end].encode())
+
+
+def test_a_second_half_without_data():
+    with pytest.raises(BadArgument, match="without its data"):
+        parser.read(f"{HEADER}literal 200\n{HALVES[0]}literal 150\n\n{PART}".encode())

@@ -8,9 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolserver._fast import udiff
+from toolserver.errors import BadArgument
 from toolserver.patches.names import Name, agree, git_names, git_splits, malformed, plain_name
 
 MODES = {b"100644": 0o644, b"100755": 0o755}
+SIMILARITY = (b"similarity index ", b"dissimilarity index ")
+"""The lines of a git header that say nothing, by how they begin."""
+MAX_WHOLE = 64 * 1024 * 1024
+"""Bytes of inflated data up to which it is checked whether the data is whole."""
+_OCTAL = re.compile(rb"[0-7]{6}")
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: ([0-7]{6}))?")
 
 
@@ -24,6 +30,17 @@ class Binary:
     """Of the inflated data."""
     data: bytes
     """Deflated."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the data is complete; taken for granted where it states a size that no file may have."""
+        if self.size > MAX_WHOLE:
+            return True
+        try:
+            self.inflated()
+        except BadArgument:
+            return False
+        return True
 
     def inflated(self) -> bytes:
         """Return the content or the delta. Raises BadArgument where it is damaged."""
@@ -55,6 +72,7 @@ class Part:
     target: bytes | None = None
     new_file: bool = False
     deleted: bool = False
+    old_mode: int | None = None
     mode: int | None = None
     """What the file shall have."""
     index: tuple[bytes, bytes] | None = None
@@ -72,6 +90,10 @@ class Part:
     def deletes(self) -> bool:
         """Whether the file must be gone afterwards."""
         return self.deleted or (self.new is not None and self.new.raw is None)
+
+    @property
+    def changes_mode(self) -> bool:
+        return self.mode is not None and self.mode != self.old_mode
 
     @property
     def alike(self) -> bool:
@@ -96,7 +118,7 @@ def _deleted(part: Part, text: bytes, line: int) -> None:
 
 
 def _old_mode(part: Part, text: bytes, line: int) -> None:
-    _mode(text, line)
+    part.old_mode = _mode(text, line)
 
 
 def _new_mode(part: Part, text: bytes, line: int) -> None:
@@ -139,6 +161,21 @@ EXTENDED: dict[bytes, Callable[[Part, bytes, int], None]] = {
     b"index ": _index,
 }
 """The lines of a git header that say something, by how they begin."""
+
+
+def is_meant(part: Part, start: bytes, text: bytes) -> bool:
+    """Return whether a line that begins like one of a git header, but comes after other text, is one and not prose."""
+    assert part.git is not None
+    if start.endswith(b"mode "):
+        return _OCTAL.fullmatch(text.strip()) is not None
+    if start == b"index ":
+        return _INDEX.fullmatch(text.strip()) is not None
+    try:
+        name = plain_name(text, part.line)
+    except BadArgument:
+        return False
+    side = start.endswith((b"to ", b"new "))
+    return any(agree(name, names[side]) for names in git_splits(part.git, part.line))
 
 
 def check(part: Part) -> None:

@@ -58,6 +58,11 @@ def misplaced(name: str, error: udiff.Misplaced) -> str:
         )
     if error.kind == "too much":
         return f"{hunk}: its lines stand at too many places of the file; give exact line numbers or more context"
+    if error.kind == "goes on":
+        return (
+            f"{hunk}: its counts leave out the lines after it, which stand in the file there too; "
+            "correct the counts, or set the text apart with a line of words"
+        )
     said = hunk
     if error.expected is not None:
         found = "the file ends before it" if error.found is None else f"found {_line(error.found)}"

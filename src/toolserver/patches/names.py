@@ -13,12 +13,13 @@ GIT_PREFIXES = frozenset((b"a", b"b", b"c", b"i", b"o", b"w", b"1", b"2"))
 """What git puts before names, `diff.mnemonicPrefix` included."""
 DEV_NULL = b"/dev/null"
 MAX_BLANKS = 1024
-"""At so many blanks a `diff --git` line is parted on trial."""
+"""How many blanks of a `diff --git` line are tried as the one between its two names."""
+MAX_NAME = 4 * 4096
+"""Bytes of a name as it is written: a path has at most 4096, and quotes write one as up to four."""
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? ([+-]\d\d):?(\d\d)")
-_STAMP_BEHIND_BLANKS = re.compile(rb" +(" + _STAMP.pattern + rb")$")
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
-_QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_QUOTED = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,6 +46,7 @@ def unquoted(text: bytes, line: int) -> tuple[bytes, bytes]:
     found = _QUOTED.match(text)
     if found is None:
         raise malformed(line, "a quoted name does not end")
+    check_length(found[1], MAX_NAME, line)
 
     def plain(escape: re.Match[bytes]) -> bytes:
         letter = escape[1]
@@ -68,30 +70,47 @@ def side_name(text: bytes, line: int) -> Name:
         if rest and rest[:1] not in b"\t ":
             raise malformed(line, "something follows a quoted name")
     else:
-        raw, _, stamp = text.partition(b"\t")
-        if b"\t" not in text and (found := _STAMP_BEHIND_BLANKS.search(text)):
-            raw, stamp, cut = text[: found.start()], found[1], True
+        raw, tab, stamp = text.partition(b"\t")
+        if not tab:
+            raw, stamp = without_stamp(text)
+            cut = bool(stamp)
+        check_length(raw, MAX_NAME, line)
     if raw == DEV_NULL:
         return Name(None, line, cut=cut)
-    return Name(checked(raw, line), line, is_epoch(stamp), cut)
+    return Name(checked(raw, line, stripped(raw)), line, is_epoch(stamp), cut)
+
+
+def without_stamp(text: bytes) -> tuple[bytes, bytes]:
+    """Split off blanks and a full timestamp at the end of a text; the timestamp is empty where there is none."""
+    words = text.rsplit(b" ", 3)
+    stamp = b" ".join(words[1:])
+    if len(words) < 4 or _STAMP.fullmatch(stamp) is None:
+        return text, b""
+    return words[0].rstrip(b" "), stamp
+
+
+def check_length(text: bytes, limit: int, line: int) -> None:
+    if len(text) > limit:
+        raise malformed(line, f"a name of {len(text)} bytes; a path has at most 4096")
 
 
 def plain_name(text: bytes, line: int) -> bytes:
     """Read the name of a rename or copy line, which has no prefix."""
+    check_length(text, MAX_NAME + 2, line)
     if text.startswith(b'"'):
         text, rest = unquoted(text, line)
         if rest.strip():
             raise malformed(line, "something follows a quoted name")
-    return checked(text, line)
+    return checked(text, line, None)
 
 
-def checked(raw: bytes, line: int) -> bytes:
-    """Refuse a name that is empty, absolute, or empty behind its prefix."""
+def checked(raw: bytes, line: int, bare: bytes | None) -> bytes:
+    """Refuse a name that is empty or absolute, as it is or without its prefix (`bare`; None: it has none)."""
     if not raw.strip():
         raise malformed(line, "the file's name is missing")
-    if raw.startswith(b"/") or (stripped(raw) or b"").startswith(b"/"):
+    if raw.startswith(b"/") or (bare or b"").startswith(b"/"):
         raise malformed(line, f"{raw.decode(errors='replace')} is an absolute path; names are relative to cwd")
-    if raw.endswith(b"/"):
+    if bare == b"":
         raise malformed(line, f"{raw.decode(errors='replace')} names no file")
     return raw
 
@@ -99,7 +118,7 @@ def checked(raw: bytes, line: int) -> bytes:
 def is_epoch(stamp: bytes) -> bool:
     """Return whether a timestamp is the first second of 1970, in any zone."""
     found = _STAMP.fullmatch(stamp.strip())
-    if found is None or int(found[3] or b"0"):
+    if found is None or (found[3] or b"").strip(b"0"):
         return False
     try:
         return (
@@ -129,6 +148,7 @@ def agree(one: bytes, other: bytes) -> bool:
 
 def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
     """Return all ways to read what follows `diff --git ` as two names, quoted or not."""
+    check_length(text, 2 * MAX_NAME + 5, line)
     if text.startswith(b'"'):
         first, rest = unquoted(text, line)
         if not rest.startswith(b" "):
@@ -150,6 +170,15 @@ def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
         at = text.find(b" ", at + 1)
 
 
+def name_one_file(text: bytes) -> bool:
+    """Return whether what follows `diff --git ` is the old and the new name of one file."""
+    try:
+        git_names(text, 1)
+    except BadArgument:
+        return False
+    return True
+
+
 def git_names(text: bytes, line: int) -> tuple[bytes, bytes]:
     """Read the two names of a `diff --git` line that nothing else names: they mean one file.
 
@@ -164,4 +193,4 @@ def git_names(text: bytes, line: int) -> tuple[bytes, bytes]:
             line, "`diff --git` is followed by the old and the new name of one file; these cannot be told apart"
         )
     ((old, new),) = found
-    return checked(old, line), checked(new, line)
+    return checked(old, line, stripped(old)), checked(new, line, stripped(new))

@@ -10,9 +10,10 @@ from toolserver._fast import udiff
 from toolserver.errors import BadArgument
 from toolserver.patches import headers
 from toolserver.patches.headers import Binary, Part
-from toolserver.patches.names import malformed, side_name
+from toolserver.patches.names import malformed, name_one_file, side_name
 
 _BINARY = re.compile(rb"(literal|delta) ([0-9]{1,9})")
+_CUT = "the diff ends within a binary patch: it was cut"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class _Reading:
         self.mail = 0
         self.half = -1
         """The first half of a file header since the last header or body, as an index."""
+        self.header_end = 0
+        """The index of the line after the last one of a git header."""
 
     def read(self) -> Parts:
         kind = udiff.TEXT
@@ -61,14 +64,9 @@ class _Reading:
         elif kind == udiff.PAIR:
             self.pair()
         elif kind == udiff.GIT:
-            if not self.started:
-                self.half = -1
-            self.finish()
-            self.part = Part(self.at + 1, self.mail, git=self.diff.line(self.at)[len(b"diff --git ") :])
-            self.at += 1
+            self.git()
         elif kind == udiff.EXTENDED:
-            self.extended(self.diff.line(self.at), self.at + 1)
-            self.at += 1
+            self.extended()
         elif kind == udiff.BINARY:
             self.binary()
         elif kind == udiff.DIFFER:
@@ -81,12 +79,8 @@ class _Reading:
         elif kind == udiff.MAIL:
             self.finish()
             self.mail += 1
-            self.at += 1
-
-    @property
-    def started(self) -> bool:
-        """Whether there was a file header yet; before the first one everything is text."""
-        return self.part is not None or bool(self.out.parts)
+            self.half = -1
+            self.at = self.diff.message_end(self.at)
 
     def check_half(self) -> None:
         """Refuse a hunk that comes after one half of a file header: nobody knows which file it is for."""
@@ -115,9 +109,9 @@ class _Reading:
     def pair(self) -> None:
         old = side_name(self.diff.line(self.at)[4:], self.at + 1)
         new = side_name(self.diff.line(self.at + 1)[4:], self.at + 2)
-        if self.started:
-            self.check_half()
         part = self.part
+        if part is not None and part.hunks is None:
+            self.check_half()
         if part is None or part.hunks is not None or part.git is None:
             self.finish()
             part = self.part = Part(self.at + 1, self.mail)
@@ -132,16 +126,43 @@ class _Reading:
         self.half = -1
         self.at += 2
 
-    def extended(self, text: bytes, line: int) -> None:
-        part = self.part
+    def git(self) -> None:
+        text = self.diff.line(self.at)[len(b"diff --git ") :]
+        self.finish()
+        self.half = -1
+        if name_one_file(text) or self.heads(self.at + 1):
+            self.part = Part(self.at + 1, self.mail, git=text)
+        self.at += 1
+        self.header_end = self.at
+
+    def heads(self, at: int) -> bool:
+        """Return whether a line comes after a `diff --git` line in a header; after empty lines only git's own do."""
+        kind, found = self.diff.next(at, True, True)
+        if found == at and kind not in (udiff.GIT, udiff.MAIL, udiff.END):
+            return True
+        while at < len(self.diff) and not self.diff.line(at):
+            at += 1
+        return (found == at and kind == udiff.EXTENDED) or (
+            at < len(self.diff) and self.diff.line(at).startswith(headers.SIMILARITY)
+        )
+
+    def extended(self) -> None:
+        """Take a line of a git header; after other text it counts only where it cannot be read as prose."""
+        part, line, text = self.part, self.at + 1, self.diff.line(self.at)
         assert part is not None
-        for start, take in headers.EXTENDED.items():
-            if text.startswith(start):
-                take(part, text[len(start) :], line)
-                return
+        in_sequence = self.at == self.header_end or self.diff.line(self.at - 1).startswith(headers.SIMILARITY)
+        self.at += 1
+        start = next(start for start in headers.EXTENDED if text.startswith(start))
+        if in_sequence or headers.is_meant(part, start, text[len(start) :]):
+            headers.EXTENDED[start](part, text[len(start) :], line)
+            self.header_end = self.at
 
     def binary(self) -> None:
         part, line = self.part, self.at + 1
+        in_header = part is not None and part.index is not None and part.hunks is None
+        if not in_header and not self.binary_size(self.at + 1):
+            self.at += 1  # prose
+            return
         if part is None or part.git is None or part.hunks is not None or part.new is not None:
             raise malformed(line, "a binary patch without its `diff --git` header")
         if part.binary is not None:
@@ -153,21 +174,31 @@ class _Reading:
         if forward is None:
             raise malformed(self.at + 1, "a binary patch begins with `literal SIZE` or `delta SIZE`")
         part.binary = forward
-        self.binary_half()  # the way back, which is not needed
+        self.binary_half()  # the way back, which is not needed but must be whole
+
+    def binary_size(self, at: int) -> re.Match[bytes] | None:
+        return _BINARY.fullmatch(self.diff.line(at)) if at < len(self.diff) else None
 
     def binary_half(self) -> Binary | None:
-        if self.at >= len(self.diff):
-            return None
+        """Read one half of a binary patch; None where none begins here. Raises BadArgument where it was cut."""
         line = self.at + 1
-        found = _BINARY.fullmatch(self.diff.line(self.at))
+        found = self.binary_size(self.at)
         if found is None:
+            begun = self.diff.line(self.at) if line == len(self.diff) else b""
+            if begun and (b"literal ".startswith(begun) or b"delta ".startswith(begun)):
+                raise malformed(line, _CUT)
             return None
         try:
             data, self.at = self.diff.base85(self.at + 1)
         except udiff.MalformedDiff as error:
             raise malformed(error.line, str(error)) from error
+        half = Binary(line, found[1] == b"delta", int(found[2]), data)
+        if self.at == len(self.diff) and not half.whole:
+            raise malformed(self.at, _CUT)
+        if not data:
+            raise malformed(line, "a binary patch without its data")
         self.at = min(self.at + 1, len(self.diff))
-        return Binary(line, found[1] == b"delta", int(found[2]), data)
+        return half
 
     # ------------------------------------------------------------------------------------------------- end of a part
 
@@ -179,10 +210,7 @@ class _Reading:
         if part.git is not None:
             headers.check(part)
         if part.hunks is None and not (
-            part.binary
-            or part.move
-            or part.mode is not None
-            or (part.git is not None and (part.creates or part.deletes))
+            part.binary or part.move or part.changes_mode or (part.git is not None and (part.creates or part.deletes))
         ):
             raise malformed(part.line, "this file header is followed by nothing to do")
         self.out.parts.append(part)

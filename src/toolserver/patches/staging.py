@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -61,7 +62,11 @@ def _readings(raw: bytes) -> list[bytes]:
 
 
 def _place(tree: Tree, cwd: bytes, name: bytes, line: int) -> Place:
-    return tree.place(os.path.join(cwd, name), f"diff, line {line}")
+    """Return the place of a name. Raises BadArgument, OutsideTree, and ToolError for a directory's name."""
+    place = tree.place(os.path.join(cwd, name), f"diff, line {line}")
+    if name.endswith((b"/", b"/.")):
+        raise ToolError(f"diff, line {line}: {text(name)} is a directory's name; a patch changes files")
+    return place
 
 
 def stage(batch: Batch, cwd: bytes, diff: Parts) -> Outcome:
@@ -98,6 +103,8 @@ class _Staging:
         self.mail = diff.parts[0].mail
         self.before: dict[bytes, _Before] = {}
         """Files that earlier mails have changed, as they left them; all others are as on disk."""
+        self.changed: dict[bytes, File] = {}
+        """Files that this mail has changed so far, by link-free path."""
         self.work = 0
         """Bytes of files that hunks were placed in so far."""
         self.displaced: dict[bytes, _Before] = {}
@@ -110,10 +117,9 @@ class _Staging:
             self.mail = part.mail
             self.displaced.clear()
             self.leaving = None
-            for file in self.batch.files.values():
-                if file.changed:
-                    content = file.content() if file.exists else None
-                    self.before[file.path] = _Before(content, file.mode_given)
+            for path, file in self.changed.items():
+                self.before[path] = _Before(file.content() if file.exists else None, file.mode_given)
+            self.changed.clear()
         if part.move:
             self._move(number, part)
         elif part.creates:
@@ -124,8 +130,9 @@ class _Staging:
     def _place(self, name: bytes, line: int) -> Place:
         return _place(self.batch.tree, self.cwd, name, line)
 
-    def _touch(self, place: Place) -> None:
+    def _touch(self, place: Place, file: File) -> None:
         self.out.files[place.path] = None
+        self.changed[file.path] = file
 
     # ------------------------------------------------------------------------------------------------ kinds of parts
 
@@ -135,7 +142,7 @@ class _Staging:
         file = self.batch.look(place)
         self._refuse_existing(place, file)
         file.put(self._changed(part, place, file, b""), part.mode)
-        self._touch(place)
+        self._touch(place, file)
 
     def _refuse_existing(self, place: Place, file: File) -> None:
         if file.exists or (not file.to_remove and self.batch.is_link(place)):
@@ -150,8 +157,11 @@ class _Staging:
         place, file = found
         if part.deletes and self.batch.is_link(place):
             raise ToolError(f"{place.given} is a symlink; a symlink is not deleted")
-        changed = self._changed(part, place, file, file.content())
-        self._touch(place)
+        content = file.content()
+        if part.hunks is None and part.binary is None and not part.deletes:
+            _check_mode(part, place, file)
+        changed = self._changed(part, place, file, content)
+        self._touch(place, file)
         if part.deletes:
             if changed:
                 raise ToolError(
@@ -186,11 +196,11 @@ class _Staging:
             self._refuse_existing(target, new)
         changed = self._changed(part, target, old, content)
         if part.move == "rename":
-            self._touch(source)
+            self._touch(source, old)
             if displaced is None:
                 old.remove(prune=True)
         new.put(changed, part.mode or before.mode, like=old)
-        self._touch(target)
+        self._touch(target, new)
 
     def _leaves_later(self, number: int, file: File) -> bool:
         """Whether a later part of the same mail renames what stands at a rename's target: git means both at once."""
@@ -308,6 +318,15 @@ def _differing_prefix(part: Part) -> bool:
         return False
     bare = stripped(part.old.raw)
     return bare is not None and bare == stripped(part.new.raw) and part.old.raw != part.new.raw
+
+
+def _check_mode(part: Part, place: Place, file: File) -> None:
+    """Refuse a change of the mode alone where the file's is not the old one, or the new one already."""
+    mode = 0o755 if file.mode & stat.S_IXUSR else 0o644
+    if part.old_mode not in (None, mode):
+        raise ToolError(f"{place.given} has the mode 100{mode:o}, not the old mode 100{part.old_mode:o} of the diff")
+    if part.mode == mode:
+        raise ToolError(f"{place.given} has the mode 100{mode:o} already; the diff leaves it as it is")
 
 
 def _binary(part: Part, place: Place, content: bytes, limit: int) -> bytes:
