@@ -40,6 +40,17 @@ def test_a_text_runs_as_sh_c_would_run_it(module_server: Server, text: str, more
     assert pty["stdout"].replace("\r", "").rstrip("\n") == (real.stdout + real.stderr).rstrip("\n")
 
 
+def test_bubblewrap_does_not_load_what_a_command_names(module_server: Server) -> None:
+    """It runs outside the capsule: a library of the workspace that is loaded into it would have left the capsule."""
+    if module_server.http.get("/tools").json()["fence"]["capsule"] != "active":
+        pytest.skip("no capsule here")
+    told = module_server.ok("exec", cmd="true", env={"LD_DEBUG": "files"})["stderr"]
+    assert "needed by" in told
+    assert "bwrap" not in told
+    answer = module_server.ok("exec", cmd=["env"], env={"LD_PRELOAD": "", "GLIBC_TUNABLES": "x=y"})
+    assert {"LD_PRELOAD=", "GLIBC_TUNABLES=x=y"} <= set(answer["stdout"].splitlines())
+
+
 def test_a_cwd_as_long_as_a_path_may_be(serve: Callable[..., Server]) -> None:
     """Bubblewrap goes there by the absolute path, which is too long; unwrapped no path is needed."""
     bare, server = serve("--capsule", "off"), serve()

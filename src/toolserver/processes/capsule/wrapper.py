@@ -21,6 +21,8 @@ TERMINAL_WITH_INPUT = (b"setsid", b"-c")
 """Makes the terminal on standard input the controlling one."""
 TERMINAL_WITHOUT_INPUT = (*TERMINAL_WITH_INPUT, b"sh", b"-c", b'exec "$@" </dev/null', b"sh")
 """The same, then runs a command without input."""
+LOADER = (b"LD_", b"GLIBC_TUNABLES")
+"""How variables begin that tell a dynamic linker what to load: bubblewrap, which runs outside, must not see them."""
 
 
 class CapsuleWrapper(Wrapper):
@@ -56,13 +58,16 @@ class CapsuleWrapper(Wrapper):
     def wrap(self, program: Program, launch: Launch) -> Program:
         terminal = launch.command.terminal is not None
         argv = self._capsule.argv(launch.directory, terminal=terminal)
+        env = dict(program.env)
+        for name in [name for name in env if name.startswith(LOADER)]:
+            argv[1:1] = [b"--setenv", name, env.pop(name)]
         if terminal:
             argv += TERMINAL_WITH_INPUT if launch.takes_input else TERMINAL_WITHOUT_INPUT
         launch.status, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         write = above_given(write)
         launch.lent.append(write)
         passed = (*program.passed, (write, STATUS_FD))
-        return Program((*argv, *program.argv), program.env, passed, own_terminal=True)
+        return Program((*argv, *program.argv), env, passed, own_terminal=True)
 
     def child(self, pid: int, launch: Launch, forget: Callable[[], None] | None) -> Child:
         return CapsuleChild(pid, launch.status)
