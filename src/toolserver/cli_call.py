@@ -12,16 +12,16 @@ from urllib.parse import quote, urlencode
 from toolserver.state.directory import own_token_file, platform_token_file
 
 CONNECT_S = 10.0
-"""Seconds that a connection may take; an answer may take as long as its tool does."""
+"""Seconds to wait for a connection; an answer may take as long as its tool does."""
 
 
 class CallError(Exception):
-    """The call did not answer 200. The text says why."""
+    """The call was not answered with 200. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the server is and what opens it."""
+    """Where the server is, and the file of its token."""
 
     host: str
     port: int
@@ -61,14 +61,23 @@ def find_token_file() -> str:
         directory = above
 
 
-def call(target: Target, tool: str, body: bytes, tree: str) -> bytes:
-    """Call a tool; answer the body of the 200. Raises CallError."""
-    path = target.token_file or find_token_file()
+def read_token(path: str) -> bytes:
+    """Return the token in a file. Raises CallError, whose text never holds any of it."""
     try:
         with open(path, "rb") as file:
             token = file.read().strip()
     except OSError as error:
         raise CallError(f"cannot read the token file {path}: {error.strerror}") from error
+    if not token:
+        raise CallError(f"the token file {path} is empty")
+    if any(byte < 0x20 or byte == 0x7F for byte in token):
+        raise CallError(f"the token file {path} holds line breaks or control characters inside its token")
+    return token
+
+
+def call(target: Target, tool: str, body: bytes, tree: str) -> bytes:
+    """Call a tool; return the body of the 200. Raises CallError."""
+    token = read_token(target.token_file or find_token_file())
     connection: http.client.HTTPConnection
     if target.uds:
         connection = UnixConnection(target.uds)

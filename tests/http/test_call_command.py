@@ -52,6 +52,27 @@ def test_errors(server: Server, words: list[str], named: bytes) -> None:
     assert named in done.stderr
 
 
+@pytest.mark.parametrize("between", ["\n", "\r\n", "\r", "\0", "\x1b[2J", "\x7f", "\t", "\n secret-three\n"])
+@pytest.mark.parametrize("tail", ["", "\n"])
+def test_a_token_file_of_several_lines_is_named_and_not_printed(
+    server: Server, tmp_path: pathlib.Path, between: str, tail: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"secret-one{between}secret-two{tail}")
+    done = run("call", "read", '{"path": "f"}', "--port", str(server.port), "--token-file", str(file))
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+    assert str(file).encode() in done.stderr
+    assert b"secret" not in done.stderr
+
+
+def test_an_empty_token_file_is_named(server: Server, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(" \n")
+    done = run("call", "read", '{"path": "f"}', "--port", str(server.port), "--token-file", str(file))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert f"{file} is empty".encode() in done.stderr
+
+
 def test_any_bytes_from_standard_input(server: Server) -> None:
     server.put("é", "here\n")
     done = run("call", "read", "-", *flags(server), stdin='{"path": "é"}'.encode())
