@@ -12,7 +12,7 @@ from toolserver import log
 from toolserver.calls.call import Fence, Services
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
-from toolserver.http.streams import process_streams, watch_stream
+from toolserver.http.streams import process_streams, watch_streams
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
 from toolserver.processes.capsule.bubblewrap import Unavailable, View
@@ -85,9 +85,16 @@ def make_app(settings: Settings) -> Application:
     succession = Succession(workspace, processes, watches, file, identity)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
-        [health(workspace), Route("/tools", tools.list), *process_streams(services), watch_stream(services)]
+        [health(workspace), Route("/tools", tools.list), *process_streams(services), *watch_streams(services)]
     )
-    gate = Gate(token=token, origins=settings.allow_origin, tools=tools, routes=routes, activity=activity)
+    gate = Gate(
+        token=token,
+        host=settings.host,
+        origins=settings.allow_origin,
+        tools=tools,
+        routes=routes,
+        activity=activity,
+    )
     return Application(gate, services, activity, token, calls, succession)
 
 

@@ -17,7 +17,7 @@ import uvloop
 
 from toolserver import log
 from toolserver.app import Application, make_app
-from toolserver.http.server import STOPS, Server
+from toolserver.http.server import STOPS, Server, warn_of_untested_uvicorn
 from toolserver.settings import Settings, StartError
 
 BACKLOG = 2048
@@ -30,6 +30,7 @@ def serve(settings: Settings) -> None:
         # kept for the server until it takes them itself
         signal.signal(number, lambda number, _: early.append(number))
     log.configure(settings.log_level)
+    warn_of_untested_uvicorn()
     app = make_app(settings)
     try:
         with listening(settings) as sockets:

@@ -38,7 +38,7 @@ async def serving(
     table = tuple(Tool(name, name, Nothing, function) for name, function in tools.items())
     routes = ToolRoutes(table, app.services, CallLog("error"))
     others = Routes([health(app.services.workspace)])
-    gate = Gate(token=app.token, origins=(), tools=routes, routes=others, activity=app.activity)
+    gate = Gate(token=app.token, host="", origins=(), tools=routes, routes=others, activity=app.activity)
 
     async def ending() -> None:
         """Nothing runs beside the calls."""

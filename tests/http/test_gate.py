@@ -7,7 +7,7 @@ import os
 import pathlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kit import TOKEN
@@ -106,6 +106,29 @@ def test_only_healthz_spelled_so_is_open(server: Server, method: str, target: st
     with Wire(server.port) as wire:
         wire.send(head(method, target, token=False))
         assert wire.answer(bodyless=method == "HEAD").status == 401
+
+
+def healthz(server: Server, host: str | None, *lines: str) -> dict[str, Any]:
+    line = [] if host is None else [f"Host: {host}"]
+    answer = ask(server, "\r\n".join(["GET /healthz HTTP/1.1", *line, *lines, "", ""]).encode())
+    assert answer.status == 200
+    told: dict[str, Any] = answer.json
+    return told
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1", "[::1]:7788", None])
+def test_healthz_under_a_name_of_this_server(server: Server, host: str | None) -> None:
+    told = healthz(server, host)
+    assert told["root"] == str(server.root)
+    assert told["trees"][0] == "main"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7788", "", "localhost\r\nHost: localhost"])
+def test_healthz_under_another_name_tells_nothing(server: Server, host: str) -> None:
+    """A page that had its name lead to loopback could read the answer as its own. With the token all is told."""
+    assert healthz(server, host) == {"ok": True}
+    assert healthz(server, host, "Authorization: Bearer wrong") == {"ok": True}
+    assert healthz(server, host, f"Authorization: Bearer {TOKEN}")["root"] == str(server.root)
 
 
 @pytest.mark.parametrize("target", ["/healthz", "/healthz?x=1", "/healthz?"])

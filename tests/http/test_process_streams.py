@@ -55,6 +55,27 @@ def test_a_malformed_offset_is_400(ws: Server, query: str) -> None:
     assert refused.value.response.status_code == 400
 
 
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/stream/process/p1/lines", "/stream/process/p1", "/stream/watch/w1"])
+def test_streams_take_get_alone(ws: Server, path: str, method: str) -> None:
+    """HEAD too is another method: there is no stream without its body."""
+    answer = ws.http.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"), [("/stream/process/p1", True), ("/stream/process/p1?since=1", True), ("/stream/watch/w1", False)]
+)
+@pytest.mark.parametrize("upgrade", [{}, {"Connection": "Upgrade", "Upgrade": "h2c"}], ids=["plain", "h2c"])
+def test_a_stream_without_the_upgrade_is_426(ws: Server, path: str, lines: bool, upgrade: dict[str, str]) -> None:
+    """It says what is missing, and names the way that needs no WebSocket where there is one."""
+    answer = ws.http.get(path, headers=upgrade)
+    assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket")
+    assert "upgrade" in answer.headers["connection"].lower()
+    assert "WebSocket" in answer.json()["error"]
+    assert ("/lines" in answer.json()["error"]) is lines
+
+
 def test_a_tree_that_is_none(ws: Server) -> None:
     name = detach(ws, "true")
     assert ws.http.get(f"/stream/process/{name}/lines?tree=None").status_code == 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 Header = tuple[bytes, bytes]
 JSON: Header = (b"content-type", b"application/json")
 ONE_WRITE = 64 * 1024
-"""Bytes of a body that is put into one buffer with its head; copying a larger one costs more than a second write."""
+"""Bytes of a body that is copied behind its head for one write; of a larger one the copy costs more than a write."""
 
 
 def answer(status: int, body: Any, headers: dict[str, str] | None = None) -> Response:
@@ -25,8 +25,19 @@ def error_body(text: str) -> bytes:
     return orjson.dumps({"error": text})
 
 
+def json_head(status: int, headers: Iterable[Header], size: int, *, close: bool) -> bytes:
+    """Make the head of an answer whose body is `size` bytes of JSON."""
+    parts = [STATUS_LINE[status]]
+    for name, value in (*headers, JSON):
+        parts += (name, b": ", value, b"\r\n")
+    if close:
+        parts.append(b"connection: close\r\n")
+    parts.append(b"content-length: %d\r\n\r\n" % size)
+    return b"".join(parts)
+
+
 async def send_json(scope: Scope, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
-    """Send a whole answer; to a WebSocket that is not accepted yet as the answer to its handshake."""
+    """Send a whole answer; on a WebSocket that is not accepted yet, as the answer to its handshake."""
     cycle = getattr(send, "__self__", None)
     if type(cycle) is RequestResponseCycle and len(body) <= ONE_WRITE and not cycle.flow.write_paused:
         _send_at_once(cycle, status, body, headers)
@@ -38,24 +49,17 @@ async def send_json(scope: Scope, send: Send, status: int, body: bytes, headers:
 
 
 def _send_at_once(cycle: RequestResponseCycle, status: int, body: bytes, headers: Sequence[Header]) -> None:
-    """Do what uvicorn's `send` does for the two messages of an answer, with one write(2) in place of two.
+    """Do what uvicorn's `send` does for the two messages of an answer, with one write(2) instead of two.
 
-    Head and body in one segment make a small call a fifth cheaper. Tied to the uvicorn that pyproject.toml names; the
-    tests of HTTP compare both ways.
+    Head and body in one segment make a small call a fifth cheaper. Depends on the insides of uvicorn, hence on the
+    version that `server.py` names; the HTTP tests compare both ways.
     """
     if cycle.disconnected:
         return
-    parts = [STATUS_LINE[status]]
-    for name, value in (*cycle.default_headers, *headers):
-        parts += (name, b": ", value, b"\r\n")
-    if not cycle.keep_alive:
-        parts.append(b"connection: close\r\n")
-    parts.append(b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body))
-    if cycle.scope["method"] != "HEAD":
-        parts.append(body)
+    data = json_head(status, (*cycle.default_headers, *headers), len(body), close=not cycle.keep_alive)
     cycle.response_started = True
     cycle.waiting_for_100_continue = False
-    cycle.transport.write(b"".join(parts))
+    cycle.transport.write(data if cycle.scope["method"] == "HEAD" else data + body)
     cycle.response_complete = True
     cycle.message_event.set()
     if not cycle.keep_alive:

@@ -1,22 +1,22 @@
-"""Streams: what a process prints and what a watch tells, as it comes (specification, section 12)."""
+"""Streams: the output of a process and the events of a watch, as they come (specification, section 12)."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
-from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route, WebSocketRoute
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from toolserver.calls.call import Answer, Services
 from toolserver.calls.process_answers import former_output
 from toolserver.errors import BadArgument, ToolError
-from toolserver.http.answers import error_body, send_json
+from toolserver.http.answers import answer, error_body, send_json
 from toolserver.processes.pacing import Turnstile
 from toolserver.processes.process import Process
 from toolserver.processes.restart.lost import CANNOT_START, Former
@@ -30,17 +30,17 @@ _OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 class Source(Protocol):
-    """Where frames come from, one JSON object each."""
+    """Where the frames of a stream come from, one JSON object each."""
 
     @property
     def stopped(self) -> bool:
         """Whether it ended because the server stops."""
 
     async def next(self) -> bytes | None:
-        """Wait for the next frame; None at the end."""
+        """Wait for the next frame; return None at the end."""
 
     def stop(self) -> None:
-        """End it; `next` answers None from now on."""
+        """End it: `next` returns None from now on."""
 
 
 class Missing(Exception):
@@ -48,28 +48,29 @@ class Missing(Exception):
 
 
 Open = Callable[[HTTPConnection], tuple[Source, Callable[[], None]]]
-"""Opens a source for a request and answers it with how it is given back; raises Missing or ToolError."""
+"""Opens the source that a request asks for. Returns it and how it is given back. Raises Missing or ToolError."""
 
 
-def process_streams(services: Services) -> list[Route | WebSocketRoute]:
+def process_streams(services: Services) -> list[BaseRoute]:
     """Make the routes of process streams."""
+    lines = "/stream/process/{id}/lines"
 
     def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
         process = _process(services, request)
         if isinstance(process, Former):
             frame = OneFrame({"exit": CANNOT_START} if process.failed else former_output(process))
             return frame, frame.stop
-        reader = process.read(offset(request, "since"), offset(request, "since_err"))
-        return reader, lambda: process.feed.close(reader)
+        subscriber = process.read(offset(request, "since"), offset(request, "since_err"))
+        return subscriber, lambda: process.feed.close(subscriber)
 
     return [
-        WebSocketRoute("/stream/process/{id}", Socket(begin, services.processes.turnstile)),
-        Route("/stream/process/{id}/lines", Lines(begin, services.processes.turnstile)),
+        *_socket_routes("/stream/process/{id}", Socket(begin, services.processes.turnstile), plain=lines),
+        _get(lines, Lines(begin, services.processes.turnstile)),
     ]
 
 
-def watch_stream(services: Services) -> WebSocketRoute:
-    """Make the route of a watch's stream."""
+def watch_streams(services: Services) -> list[BaseRoute]:
+    """Make the routes of watch streams."""
 
     def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
         tree, name = request.query_params.get("tree", MAIN), request.path_params["id"]
@@ -77,14 +78,33 @@ def watch_stream(services: Services) -> WebSocketRoute:
             watch = services.watches.find(tree, name)
         if watch is None:
             raise Missing(f"no watch {name}")
-        reader = WatchReader(watch, offset(request, "since"))
-        return reader, reader.stop
+        subscriber = WatchReader(watch, offset(request, "since"))
+        return subscriber, subscriber.stop
 
-    return WebSocketRoute("/stream/watch/{id}", Socket(begin, services.processes.turnstile))
+    return _socket_routes("/stream/watch/{id}", Socket(begin, services.processes.turnstile))
+
+
+def _get(path: str, endpoint: Callable[..., Any]) -> Route:
+    """Make a route that takes GET and nothing else, where Starlette adds HEAD: a stream without its body is none."""
+    route = Route(path, endpoint, methods=["GET"])
+    route.methods = {"GET"}
+    return route
+
+
+def _socket_routes(path: str, socket: Socket, plain: str = "") -> list[BaseRoute]:
+    """Make the route of a WebSocket and the one of plain requests for it, which names the route of plain HTTP."""
+    text = f"{path} speaks WebSocket: the request must ask for the upgrade"
+    if plain:
+        text += f"; GET {plain} sends the same as lines of JSON without one"
+
+    async def needs_upgrade(request: Request) -> Response:
+        return answer(426, {"error": text}, {"Connection": "Upgrade", "Upgrade": "websocket"})
+
+    return [WebSocketRoute(path, socket), _get(path, needs_upgrade)]
 
 
 class OneFrame:
-    """The source of a stream that has one thing to say."""
+    """The source of a stream that consists of one frame."""
 
     stopped = False
 
@@ -109,7 +129,7 @@ def _process(services: Services, request: HTTPConnection) -> Process | Former:
 
 
 def offset(request: HTTPConnection, name: str) -> int:
-    """Return an offset of the query, 0 when it is not given; BadArgument for anything else than a number."""
+    """Return an offset of the query, 0 where it is not given. Raises BadArgument for anything but a number."""
     text = request.query_params.get(name, "0")
     if not _OFFSET.fullmatch(text) or int(text) > LARGEST:
         raise BadArgument(f"{name}: expected an integer of at least 0, not {text[:40]!r}")
@@ -117,7 +137,7 @@ def offset(request: HTTPConnection, name: str) -> int:
 
 
 async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-    """Return why there is no stream, a handshake too."""
+    """Answer a request or a handshake with the reason why there is no stream."""
     if isinstance(error, ToolError):
         await send_json(scope, send, error.status, error_body(str(error)))
     else:
@@ -127,13 +147,13 @@ async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) 
 async def _relay(
     source: Source, turnstile: Turnstile, send: Callable[[bytes], Awaitable[None]], receive: Receive
 ) -> bool:
-    """Send frame after frame to the end; False when the reader left before."""
+    """Send frame after frame to the end. Return False where the client left before it."""
     left = False
 
     async def watch() -> None:
         nonlocal left
         while (await receive())["type"] not in ("websocket.disconnect", "http.disconnect"):
-            pass  # what a reader says means nothing here
+            pass  # what a client says on a stream means nothing
         left = True
         source.stop()
 
@@ -142,7 +162,7 @@ async def _relay(
         while (frame := await source.next()) is not None:
             await turnstile.enter(len(frame))
             await send(frame)
-    except OSError:  # how uvicorn tells a send after the disconnect
+    except OSError:  # uvicorn's error for a send after the disconnect
         return False
     finally:
         watching.cancel()
