@@ -1,4 +1,4 @@
-"""The kernel's inotify: watches on open directories, events as plain tuples."""
+"""What the kernel tells of changes: inotify's events as plain tuples, and when an entry was made."""
 
 MODIFY: int
 ATTRIB: int
@@ -27,7 +27,7 @@ class Inotify:
         """Close it and drop all watches; again is no error."""
 
     def add(self, directory: int, mask: int) -> int:
-        """Watch the open file or directory `directory` (O_PATH will do) and answer the watch's number.
+        """Watch the open file or directory `directory` (O_PATH will do) and return the watch's number.
 
         Raises OSError: ENOSPC where the user's watches are used up, ENOENT, ENOTDIR (with ONLYDIR).
         """
@@ -37,3 +37,9 @@ class Inotify:
 
     def read(self) -> list[tuple[int, int, bytes]]:
         """Return waiting events as (watch, mask, name), at most 16 KiB of them; empty when none wait."""
+
+def birth_ns(directory: int, name: bytes) -> int:
+    """Return when an entry of an open directory was made, in nanoseconds; a link is not followed.
+
+    The latest time there is where the file system does not tell, or the entry is gone.
+    """

@@ -1,8 +1,8 @@
-"""The kernel's inotify: watches on open directories, events as plain tuples."""
+"""What the kernel tells of changes: inotify's events as plain tuples, and when an entry was made."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport strlen
 
@@ -57,12 +57,28 @@ ONLYDIR = IN_ONLYDIR
 EXCL_UNLINK = IN_EXCL_UNLINK
 ISDIR = IN_ISDIR
 
+cdef extern from "sys/stat.h" nogil:
+    struct statx_timestamp:
+        int64_t tv_sec
+        uint32_t tv_nsec
+    struct statx_t "statx":
+        uint32_t stx_mask
+        statx_timestamp stx_btime
+    int c_statx "statx" (int directory, const char* path, int flags, unsigned int mask, statx_t* out)
+    enum:
+        STATX_BTIME
+
+cdef extern from "fcntl.h" nogil:
+    enum:
+        AT_SYMLINK_NOFOLLOW
+
 cdef enum:
-    BUFFER = 16384  # bytes read at once: at least 50 events with the longest names, about 500 with usual ones
+    # bytes read at once: at least 50 events with the longest names, about 500 with usual ones
+    BUFFER = 16384
 
 
 cdef class Inotify:
-    """See the stub."""
+    """One inotify instance, non-blocking. Raises OSError EMFILE where the user has no instance left."""
 
     cdef int _fd
     cdef char _buffer[BUFFER]
@@ -77,18 +93,21 @@ cdef class Inotify:
             c_close(self._fd)
 
     def fileno(self):
-        """See the stub."""
+        """Return the descriptor to wait on until it is readable; -1 once closed."""
         return self._fd
 
     def close(self):
-        """See the stub."""
+        """Close it and drop all watches; again is no error."""
         if self._fd >= 0:
             c_close(self._fd)
             self._fd = -1
 
     def add(self, int directory, uint32_t mask):
-        """See the stub."""
-        # The descriptor is already proven to lie inside; its name in /proc leads to just that file.
+        """Watch the open file or directory `directory` (O_PATH will do) and return the watch's number.
+
+        Raises OSError: ENOSPC where the user's watches are used up, ENOENT, ENOTDIR (with ONLYDIR).
+        """
+        # its name in /proc leads to the very file that is open, whatever its path is now
         cdef char path[32]
         cdef int wd
         snprintf(path, sizeof(path), "/proc/self/fd/%d", directory)
@@ -98,11 +117,11 @@ cdef class Inotify:
         return wd
 
     def remove(self, int wd):
-        """See the stub."""
+        """Drop a watch; one that is gone already is no error."""
         inotify_rm_watch(self._fd, wd)
 
     def read(self):
-        """See the stub."""
+        """Return waiting events as (watch, mask, name), at most 16 KiB of them; empty when none wait."""
         cdef ssize_t got
         cdef Py_ssize_t at = 0
         cdef inotify_event* event
@@ -121,3 +140,18 @@ cdef class Inotify:
             out.append((event.wd, event.mask, name))
             at += sizeof(inotify_event) + event.len
         return out
+
+
+def birth_ns(int directory, bytes name):
+    """Return when an entry of an open directory was made, in nanoseconds; a link is not followed.
+
+    The latest time there is where the file system does not tell, or the entry is gone.
+    """
+    cdef statx_t status
+    cdef const char* entry = name
+    cdef int rc
+    with nogil:
+        rc = c_statx(directory, entry, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status)
+    if rc < 0 or not status.stx_mask & STATX_BTIME:
+        return INT64_MAX
+    return status.stx_btime.tv_sec * 1_000_000_000 + status.stx_btime.tv_nsec

@@ -17,10 +17,12 @@ from toolserver._fast import inotify
 from toolserver._fast.git_index import Tracked
 from toolserver._fast.ignore import BaseRules
 from toolserver.watches import observer
-from toolserver.watches.interest import Interest
-from toolserver.watches.observer import Change, Observer
+from toolserver.watches.events import Change
+from toolserver.watches.filter import WatchFilter
+from toolserver.watches.observer import Observer
 
 Start = Callable[..., Observer]
+Told = list[tuple[bytes, str]]
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def start(tmp_path: pathlib.Path) -> Iterator[Start]:
     def begin(*targets: str, hidden_top: frozenset[bytes] = frozenset()) -> Observer:
         root = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
         wanted = [os.fsencode(target) for target in targets or ("",)]
-        made.append(Observer(root, Interest(wanted, BaseRules(), Tracked(), hidden_top)))
+        made.append(Observer(root, WatchFilter(wanted, BaseRules(), Tracked(), hidden_top)))
         made[-1].start()
         return made[-1]
 
@@ -40,11 +42,16 @@ def start(tmp_path: pathlib.Path) -> Iterator[Start]:
         one.close()
 
 
-def everything(one: Observer) -> list[Change]:
+def told_by(changes: list[Change]) -> Told:
+    """Return the path and the kind of each change."""
+    return [(path, kind) for path, kind, _ in changes]
+
+
+def everything(one: Observer) -> Told:
     """Collect until nothing waits."""
-    out: list[Change] = []
+    out: Told = []
     while got := one.collect():
-        out += got
+        out += told_by(got)
     return out
 
 
@@ -52,7 +59,7 @@ def on_disk(root: pathlib.Path) -> set[bytes]:
     return {os.fsencode(path.relative_to(root)) for path in root.rglob("*")}
 
 
-def replay(before: set[bytes], changes: list[Change]) -> set[bytes]:
+def replay(before: set[bytes], changes: Told) -> set[bytes]:
     """Apply what was told to a set of names; a name is created only when absent and removed only when there."""
     names = set(before)
     for path, kind in changes:
@@ -151,6 +158,137 @@ def test_ignore_file_changes(start: Start, tmp_path: pathlib.Path) -> None:
     assert {path for path, _ in everything(one)} == {b"a/sub/f"}
 
 
+def test_ignore_file_in_a_burst(start: Start, tmp_path: pathlib.Path) -> None:
+    """An ignore file that changes leaves the kinds of what changes beside it alone, and loses nothing."""
+    (tmp_path / "w").mkdir()
+    one = start()
+    (tmp_path / "w/.gitignore").write_text("x/\n")
+    assert everything(one) == [(b"w/.gitignore", "create"), (b"w/.gitignore", "modify")]
+    (tmp_path / "w/.gitignore").write_text("y/\n")
+    (tmp_path / "w/c.txt").write_text("new")
+    (tmp_path / "w/d").mkdir()
+    (tmp_path / "w/d/e.txt").touch()
+    told = everything(one)
+    assert {change for change in told if change[1] == "create"} == {
+        (b"w/c.txt", "create"),
+        (b"w/d", "create"),
+        (b"w/d/e.txt", "create"),
+    }
+    assert (b"w/.gitignore", "modify") in told
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_shown_in_a_burst(start: Start, tmp_path: pathlib.Path, removed: bool) -> None:
+    """What is made in a directory after the rules show it is reported; what lay there before is not."""
+    (tmp_path / ".gitignore").write_text("a/\n")
+    (tmp_path / "a/sub").mkdir(parents=True)
+    (tmp_path / "a/sub/old").write_text("x")
+    one = start()
+    time.sleep(3 * observer.CLOCK_STEP_NS / 1e9)
+    (tmp_path / "a/sub/while hidden").write_text("x")
+    everything(one)
+    time.sleep(3 * observer.CLOCK_STEP_NS / 1e9)
+    if removed:
+        (tmp_path / "other").touch()
+        everything(one)  # the moment from which on changes are looked for
+        (tmp_path / ".gitignore").unlink()
+    else:
+        (tmp_path / ".gitignore").write_text("")
+    (tmp_path / "a/sub/new").write_text("x")
+    (tmp_path / "a/made/deep").mkdir(parents=True)
+    (tmp_path / "a/made/deep/f").touch()
+    told = [change for change in everything(one) if change[0].startswith(b"a")]
+    created = [change for change in told if change[1] == "create"]
+    assert sorted(created) == [(path, "create") for path in (b"a/made", b"a/made/deep", b"a/made/deep/f", b"a/sub/new")]
+    assert {path for path, _ in told} == {path for path, _ in created}
+
+
+def test_hidden_in_a_burst(start: Start, tmp_path: pathlib.Path) -> None:
+    """What was removed before its directory was hidden is reported, also where rules were written twice."""
+    for name in ("a/b/f", "c/f"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    one = start()
+    (tmp_path / ".gitignore").write_text("x/\n")
+    (tmp_path / "a/b/f").unlink()
+    shutil.rmtree(tmp_path / "c")
+    (tmp_path / ".gitignore").write_text("a/\nc/\n")
+    assert {change for change in everything(one) if change[1] == "remove"} == {
+        (b"a/b/f", "remove"),
+        (b"c/f", "remove"),
+        (b"c", "remove"),
+    }
+
+
+def test_rules_above_a_watched_path(start: Start, tmp_path: pathlib.Path) -> None:
+    """An ignore file above the path that is watched holds below it, too, once it changes."""
+    for name in ("a/x", "a/y"):
+        (tmp_path / name).mkdir(parents=True)
+    one = start("a")
+    (tmp_path / ".gitignore").write_text("x/\n")
+    assert everything(one) == []
+    (tmp_path / "a/x/f").touch()
+    (tmp_path / "a/y/f").touch()
+    assert {path for path, _ in everything(one)} == {b"a/y/f"}
+
+
+def test_half_written_rules(start: Start, tmp_path: pathlib.Path) -> None:
+    """An ignore file that is being rewritten keeps its rules until it is closed."""
+    (tmp_path / ".gitignore").write_text("a/\n")
+    (tmp_path / "a").mkdir()
+    one = start()
+    with (tmp_path / ".gitignore").open("w") as file:
+        everything(one)
+        (tmp_path / "a/f").touch()
+        assert (b"a/f", "create") not in everything(one)
+        file.write("a/\n")
+    everything(one)
+    (tmp_path / "a/g").touch()
+    assert everything(one) == []
+
+
+def test_overflow_with_new_rules(start: Start, tmp_path: pathlib.Path) -> None:
+    """Rules that changed among events that the kernel dropped hold once everything is looked at again."""
+    for name in ("a", "b", "d"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".gitignore").write_text("a/\n")
+    one = start()
+    limit = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(limit // 2 + 100):
+        (tmp_path / "d" / f"f{number}").write_text("x")
+    (tmp_path / ".gitignore").write_text("b/\n")
+    everything(one)
+    (tmp_path / "a/f").touch()
+    (tmp_path / "b/f").touch()
+    assert {path for path, _ in everything(one)} == {b"a/f"}
+
+
+def test_moved_into_a_new_directory(start: Start, tmp_path: pathlib.Path) -> None:
+    """A directory that is moved into one made in the same burst stays watched."""
+    (tmp_path / "a/b").mkdir(parents=True)
+    one = start()
+    (tmp_path / "n").mkdir()
+    (tmp_path / "a").rename(tmp_path / "n/a")
+    assert replay({b"a", b"a/b"}, everything(one)) == {b"n", b"n/a", b"n/a/b"}
+    (tmp_path / "n/a/b/f").touch()
+    assert (b"n/a/b/f", "create") in everything(one)
+
+
+def test_made_again_while_events_were_dropped(start: Start, tmp_path: pathlib.Path) -> None:
+    """A directory that was removed and made again among dropped events is watched, also with its old inode number."""
+    (tmp_path / "d/sub").mkdir(parents=True)
+    (tmp_path / "many").mkdir()
+    one = start()
+    limit = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(limit // 2 + 100):
+        (tmp_path / "many" / f"f{number}").write_text("x")
+    shutil.rmtree(tmp_path / "d")
+    (tmp_path / "d/sub").mkdir(parents=True)
+    everything(one)
+    (tmp_path / "d/sub/f").touch()
+    assert (b"d/sub/f", "create") in everything(one)
+
+
 def disturb(root: pathlib.Path, seed: int, steps: int) -> None:
     """Make, change, move and remove files and folders at random below a folder of its own."""
     rng = random.Random(seed)
@@ -191,10 +329,10 @@ def test_storm(start: Start, tmp_path: pathlib.Path, seed: int) -> None:
     threads = [threading.Thread(target=disturb, args=(tmp_path, 10 * seed + n, 300)) for n in range(2)]
     for thread in threads:
         thread.start()
-    told: list[Change] = []
+    told: Told = []
     while any(thread.is_alive() for thread in threads):
         select.select([one], [], [], 0.05)
-        told += one.collect()
+        told += told_by(one.collect())
     told += everything(one)
     assert replay(before, told) == on_disk(tmp_path)
 
@@ -237,7 +375,7 @@ def test_a_clock_that_is_set(start: Start, tmp_path: pathlib.Path, monkeypatch: 
     assert everything(one) == []
     Clock.ahead_ns = 0
     (tmp_path / "changed").write_text("new")
-    told = one.rescan()
+    told = told_by(one.rescan())
     assert (b"changed", "modify") in told
     # what was changed in the time that was skipped cannot be told from what was changed after it
     assert ((b"left", "modify") in told) == (ahead < 0)
@@ -274,6 +412,6 @@ def test_limit(start: Start, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "b/c/d/f").touch()
     with pytest.raises(observer.WatchLimit, match="max_user_watches"):
         everything(one)
-    assert replay(before, one.rescan()) == on_disk(tmp_path)
+    assert replay(before, told_by(one.rescan())) == on_disk(tmp_path)
     with pytest.raises(observer.WatchLimit, match="max_user_watches"):
         start()

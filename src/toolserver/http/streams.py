@@ -20,7 +20,7 @@ from toolserver.http.answers import answer, error_body, send_json
 from toolserver.processes.pacing import Turnstile
 from toolserver.processes.process import Process
 from toolserver.processes.restart.lost import CANNOT_START, Former
-from toolserver.watches.subscriber import WatchReader
+from toolserver.watches.subscriber import WatchSubscriber
 from toolserver.workspace.root import MAIN
 
 GOING_AWAY = 1001
@@ -78,7 +78,7 @@ def watch_streams(services: Services) -> list[BaseRoute]:
             watch = services.watches.find(tree, name)
         if watch is None:
             raise Missing(f"no watch {name}")
-        subscriber = WatchReader(watch, offset(request, "since"))
+        subscriber = WatchSubscriber(watch, offset(request, "since"))
         return subscriber, subscriber.stop
 
     return _socket_routes("/stream/watch/{id}", Socket(begin, services.processes.turnstile))

@@ -17,9 +17,9 @@ from toolserver.processes.command import Command, checked
 from toolserver.processes.process import Process
 from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.search.pattern import analyse
-from toolserver.watches.interest import Interest
+from toolserver.watches.filter import WatchFilter
 from toolserver.watches.paths import PathWatch
-from toolserver.watches.watch import Asked, Printed, Start, Watch, hand_on
+from toolserver.watches.watch import PrintSink, Start, Watch, WatchRequest, forward_output
 from toolserver.workspace.paths import failure
 from toolserver.workspace.root import MAIN, TREES
 
@@ -42,7 +42,7 @@ class WatchArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: WatchArguments) -> Answer:
-    """Begin a watch and answer its id."""
+    """Begin a watch and return its id."""
     if args.paths is None and args.cmd is None:
         raise BadArgument("paths or cmd is required: expected an array of paths, a command, or both")
     if args.paths is not None and not args.paths:
@@ -50,7 +50,7 @@ async def run(call: Call, args: WatchArguments) -> Answer:
     keep = None if args.pattern is None else await asyncio.to_thread(_filter, args.pattern)
     start = None if args.cmd is None else _starter(call.services, call.tree.name, checked(args.cmd, {}, None))
     targets = None if args.paths is None else _targets(call, args.paths)
-    watch = call.services.watches.add(call.tree.name, Asked(start, keep, args.once))
+    watch = call.services.watches.add(call.tree.name, WatchRequest(start, keep, args.once))
     try:
         if targets is None:
             watch.start_command()
@@ -75,10 +75,10 @@ def _filter(pattern: str) -> Callable[[bytes], bool]:
 def _starter(services: Services, tree: str, command: Command) -> Start:
     """Return what starts the command in the tree's root, which is looked up each time."""
 
-    def start(printed: Printed) -> Process:
+    def start(printed: PrintSink) -> Process:
         with services.workspace.tree(tree) as opened:
             process = services.processes.start_watched(command, WorkingDirectory(tree, opened.root, b"", opened.fd))
-        hand_on(process, printed)
+        forward_output(process, printed)
         return process
 
     return start
@@ -100,12 +100,12 @@ def _targets(call: Call, paths: list[str]) -> list[bytes]:
 async def _path_watch(call: Call, targets: list[bytes], watch: Watch) -> PathWatch:
     rules = await asyncio.to_thread(GitFiles().now, call.tree.fd)
     hidden = frozenset([TREES.encode()]) if call.tree.name == MAIN else frozenset[bytes]()
-    interest = Interest(targets, rules.base, rules.tracked, hidden)
+    watched = WatchFilter(targets, rules.base, rules.tracked, hidden)
     try:
         root = os.open(b"/proc/self/fd/%d" % call.tree.fd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise ToolError(f"tree {call.tree.name}: {error.strerror}") from error
-    return PathWatch(root, call.tree.root, targets, interest, watch.batch)
+    return PathWatch(root, watched, watch.batch)
 
 
 TOOL = Tool(

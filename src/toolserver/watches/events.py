@@ -1,4 +1,4 @@
-"""What a watch tells: the ring of its events, and the merging of a burst (specification, section 8)."""
+"""The events of a watch: how a burst of changes is merged, and the ring that keeps them (specification, section 8)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,9 @@ KEPT = 1000
 """Events that a watch keeps."""
 
 Event = dict[str, Any]
-
-_MERGED = {
-    ("create", "modify"): "create",
-    ("create", "create"): "create",
-    ("create", "remove"): None,
-    ("modify", "create"): "modify",
-    ("modify", "modify"): "modify",
-    ("modify", "remove"): "remove",
-    ("remove", "create"): "modify",
-    ("remove", "modify"): "modify",
-    ("remove", "remove"): "remove",
-}
+Change = tuple[bytes, str, bool]
+"""A root-relative path, what happened to it, and whether it is (or was) a directory."""
+CREATE, MODIFY, REMOVE = "create", "modify", "remove"
 
 TEMPORARIES = ("4913", "*~", ".#*", "#*#", ".*.sw?", ".goutputstream-*", "*___jb_tmp___", "*___jb_old___", ".*.tmp")
 """Names of files that editors (and this server's writer, `.*.tmp`) make beside the one they save."""
@@ -35,32 +26,45 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.match(name) is not None
 
 
-class Burst:
-    """Changes of a few milliseconds, merged per path: a file made and removed again was never there."""
+class Coalescer:
+    """Merges the changes of a burst per path, to what has become of it: a file made and removed again is no change.
+
+    A file that was removed and made again is modified; of a directory that was, only what differs below is reported.
+    """
 
     def __init__(self) -> None:
-        self._kinds: dict[bytes, str] = {}
+        self._net: dict[bytes, tuple[bool | None, bool | None]] = {}
+        """What each path was and what it is: a directory, a file (False), or nothing (None)."""
 
     def __bool__(self) -> bool:
-        return bool(self._kinds)
+        return bool(self._net)
 
-    def add(self, path: bytes, kind: str) -> None:
-        """Take one change: kind is create, modify or remove."""
-        before = self._kinds.get(path)
-        merged = kind if before is None else _MERGED[before, kind]
-        if merged is None:
-            del self._kinds[path]
-        else:
-            self._kinds[path] = merged
+    def add(self, change: Change) -> None:
+        """Add the next change."""
+        path, kind, is_dir = change
+        before = None if kind == CREATE else is_dir
+        now = None if kind == REMOVE else is_dir
+        known = self._net.get(path)
+        self._net[path] = before if known is None else known[0], now
 
     def take(self) -> list[tuple[bytes, str]]:
-        """Return what is left of the burst, each path in the place of its first change, and begin anew."""
-        taken, self._kinds = list(self._kinds.items()), {}
-        return taken
+        """Return the path and kind of each change that is left, in order of their first, and start again."""
+        taken, self._net = self._net, {}
+        return [(path, kind) for path, (before, now) in taken.items() for kind in _kinds(before, now)]
+
+
+def _kinds(before: bool | None, now: bool | None) -> tuple[str, ...]:
+    if before is None:
+        return () if now is None else (CREATE,)
+    if now is None:
+        return (REMOVE,)
+    if before != now:
+        return REMOVE, CREATE
+    return () if now else (MODIFY,)
 
 
 class EventRing:
-    """The last 1000 events of a watch, numbered from 0, for any number of readers."""
+    """The last 1000 events of a watch, numbered from 0, for any number of subscribers."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
@@ -70,21 +74,21 @@ class EventRing:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def put(self, event: Event) -> None:
-        """Add an event and wake the readers; after `close` it is ignored."""
+        """Add an event and wake the subscribers; after `close` it is ignored."""
         if not self.closed:
             self._events.append(event)
             self.total += 1
             self._wake()
 
     def close(self) -> None:
-        """Say that no event follows, and wake the readers."""
+        """Let no event follow, and wake the subscribers."""
         self.closed = True
         self._wake()
 
     def since(self, number: int) -> tuple[list[Event], int, int]:
-        """Return the events from `number` on, the number of the next one, and how many before were not kept any more.
+        """Return the events from `number` on, the number of the next one, and how many of them are no longer kept.
 
-        A number past the end answers none.
+        For a number past the end there are none.
         """
         first = self.total - len(self._events)
         skipped = max(0, number - first)

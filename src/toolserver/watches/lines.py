@@ -1,4 +1,4 @@
-"""Lines of a command's two streams, put together per stream."""
+"""A command's output as events hold it: lines, put together per stream, or the last bytes of both streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ LONGEST = 64 * 1024
 """Bytes of a line that are kept; the rest of a longer one is dropped."""
 
 
-class Lines:
+class LineSplitter:
     """Cuts the bytes of one stream into lines: at LF, one CR before it dropped, 64 KiB of each kept."""
 
     def __init__(self) -> None:
@@ -14,7 +14,7 @@ class Lines:
         self._any = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes and answer the lines that end in them."""
+        """Take the next bytes and return the lines that end in them."""
         *ended, rest = data.split(b"\n")
         out = []
         for part in ended:
@@ -37,7 +37,7 @@ class Lines:
         return line[:LONGEST]
 
 
-class Tail:
+class OutputTail:
     """The last bytes of a run's output, both streams as they come; it begins on a character."""
 
     def __init__(self, most: int) -> None:

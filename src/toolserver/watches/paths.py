@@ -6,10 +6,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from typing import Any, TypeVar
 
-from toolserver.watches.events import Burst
-from toolserver.watches.interest import Interest
-from toolserver.watches.observer import Change, Observer, WatchLimit
+from toolserver.watches.events import Change, Coalescer
+from toolserver.watches.filter import WatchFilter
+from toolserver.watches.observer import Observer, WatchLimit
 from toolserver.watches.polling import Poller, reports
 
 BURST = 0.05
@@ -17,82 +18,88 @@ BURST = 0.05
 
 _logger = logging.getLogger(__name__)
 
-Batch = Callable[[list[Change]], None]
+Result = TypeVar("Result")
+Batch = list[tuple[bytes, str]]
+"""Root-relative paths and what happened to each."""
 
 
 class PathWatch:
-    """Tells `batch` what changed below `targets` of a tree, until `close`.
+    """Reports to `batch` what changes of a tree as far as `watched` covers it, until `close`.
 
-    `root` is a descriptor of the tree's root, which this object closes; `where` is its absolute path.
+    `root` is a descriptor of the tree's root, which this object closes.
     """
 
-    def __init__(self, root: int, where: bytes, targets: list[bytes], interest: Interest, batch: Batch) -> None:
+    def __init__(self, root: int, watched: WatchFilter, batch: Callable[[Batch], None]) -> None:
         self._root = root
-        self._where = where
-        self._targets = targets
-        self._interest = interest
+        self._filter = watched
         self._batch = batch
         self._loop = asyncio.get_running_loop()
-        self._burst = Burst()
+        self._coalescer = Coalescer()
         self._timer: asyncio.TimerHandle | None = None
         self._observer: Observer | None = None
         self._poller: Poller | None = None
         self._task: asyncio.Task[None] | None = None
-        self._looking: asyncio.Task[None] | None = None
-        self._closed = False
+        self._polling: asyncio.Task[None] | None = None
+        self._busy: asyncio.Future[Any] | None = None
+        """What runs on a thread, with this object's descriptors."""
+        self._closed = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin: what changes after this returns is told. Raises OSError where the root is gone."""
-        if not await asyncio.to_thread(reports, self._root):
+        """Begin: what changes after this returns is reported. Raises OSError where the root is gone."""
+        if not await self._on_thread(lambda: reports(self._root)):
             await self._poll("the file system does not report changes")
             return
-        try:
-            self._observer = Observer(os.dup(self._root), self._interest)
-            await asyncio.to_thread(self._observer.start)
-        except WatchLimit as limit:
-            self._end_observer()
-            await self._poll(f"the limit {limit} is reached")
+        if self._closed.is_set():
             return
-        if self._closed:
-            self._end_observer()
+        try:
+            self._observer = Observer(os.dup(self._root), self._filter)
+            await self._on_thread(self._observer.start)
+        except WatchLimit as limit:
+            await self._poll(f"the limit {limit} is reached")
         else:
             self._listen()
 
     def close(self) -> None:
-        """End it; nothing is told any more. Again is no error."""
-        if self._closed:
+        """End it; nothing is reported any more. Again is no error."""
+        if self._closed.is_set():
             return
-        self._closed = True
+        self._closed.set()
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is None or self._task.done():
-            self._end_observer()  # else the thread uses it: `_collect` ends it
+        if self._busy is None or self._busy.done():
+            self._release()
+        else:
+            self._busy.add_done_callback(self._release)
+
+    def _release(self, busy: asyncio.Future[Any] | None = None) -> None:
+        if busy is not None and not busy.cancelled():
+            busy.exception()  # its caller may have been cancelled
+        self._end_observer()
         if self._poller is not None:
             self._poller.close()
         os.close(self._root)
 
+    async def _on_thread(self, call: Callable[[], Result]) -> Result:
+        """Return what `call` returns; nothing it uses is closed before it is over, also where this is cancelled."""
+        self._busy = busy = self._loop.run_in_executor(None, call)
+        return await asyncio.shield(busy)
+
     # --------------------------------------------------------------------------------------------------- observing
 
     def _listen(self) -> None:
-        assert self._observer is not None
-        self._loop.add_reader(self._observer.fileno(), self._readable)
+        if self._observer is not None:
+            self._loop.add_reader(self._observer.fileno(), self._readable, self._observer)
 
-    def _readable(self) -> None:
-        assert self._observer is not None
-        self._loop.remove_reader(self._observer.fileno())
-        self._task = self._loop.create_task(self._collect(self._observer))
+    def _readable(self, observer: Observer) -> None:
+        self._loop.remove_reader(observer.fileno())
+        self._task = self._loop.create_task(self._collect(observer))
 
     async def _collect(self, observer: Observer) -> None:
-        """Take what waits on a thread, since new directories are looked into, and listen again."""
+        """Collect what waits on a thread, since new directories are looked into, and listen again."""
         try:
-            self._add(await asyncio.to_thread(observer.collect))
+            self._add(await self._on_thread(observer.collect))
         except WatchLimit as limit:
-            await self._poll(f"the limit {limit} is reached")
-            self._add(await asyncio.to_thread(observer.rescan))  # what changed before the first look was over
-            self._end_observer()
-            return
-        if self._closed:
-            self._end_observer()
+            await self._poll(f"the limit {limit} is reached", observer.rescan)
         else:
             self._listen()
 
@@ -102,35 +109,39 @@ class PathWatch:
             self._loop.remove_reader(observer.fileno())
             observer.close()
 
-    # ------------------------------------------------------------------------------------------------------ looking
+    # --------------------------------------------------------------------------------------------------------- polling
 
-    async def _poll(self, reason: str) -> None:
-        """Begin to look again and again; what changes after this returns is told."""
-        if self._closed:
+    async def _poll(self, reason: str, meanwhile: Callable[[], list[Change]] = list) -> None:
+        """Poll in place of observing; `meanwhile` returns what changed before the first look was over."""
+        if self._closed.is_set():
             return
-        _logger.warning("a watch looks for changes again and again: %s", reason)
-        self._poller = Poller(os.dup(self._root), self._where, self._targets, self._interest)
-        self._looking = self._loop.create_task(self._look(self._poller))
-        looked = self._loop.create_task(self._poller.looked.wait())
-        await asyncio.wait([looked, self._looking], return_when=asyncio.FIRST_COMPLETED)
-        looked.cancel()
+        _logger.warning("a watch polls for changes: %s", reason)
+        self._poller = Poller(os.dup(self._root), self._filter)
+        await self._on_thread(self._poller.start)
+        if not self._closed.is_set():
+            self._add(await self._on_thread(meanwhile))
+        self._end_observer()
+        self._polling = self._loop.create_task(self._look_again(self._poller))
 
-    async def _look(self, poller: Poller) -> None:
-        async for changes in poller.changes():
-            self._add(changes)
+    async def _look_again(self, poller: Poller) -> None:
+        while not self._closed.is_set():
+            try:
+                await asyncio.wait_for(self._closed.wait(), poller.pause)
+            except TimeoutError:
+                self._add(await self._on_thread(poller.look))
 
-    # -------------------------------------------------------------------------------------------------- the batches
+    # --------------------------------------------------------------------------------------------------------- batches
 
     def _add(self, changes: list[Change]) -> None:
-        if self._closed:
+        if self._closed.is_set():
             return
-        for path, kind in changes:
-            self._burst.add(path, kind)
-        if self._burst and self._timer is None:
+        for change in changes:
+            self._coalescer.add(change)
+        if self._coalescer and self._timer is None:
             self._timer = self._loop.call_later(BURST, self._flush)
 
     def _flush(self) -> None:
         self._timer = None
-        taken = self._burst.take()
+        taken = self._coalescer.take()
         if taken:
             self._batch(taken)

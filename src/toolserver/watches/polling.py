@@ -1,28 +1,23 @@
-"""Observes paths by looking at them again and again, where inotify cannot serve; `watchfiles` does the looking.
+"""Observes a tree by comparing it again and again, where inotify cannot serve.
 
 That is so on file systems whose changes are made elsewhere (network and FUSE mounts) and where the kernel allows no
-further watches. It costs processor time as long as it runs, and names that are not UTF-8 cannot be told.
+further watches.
 """
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import os
-from collections.abc import AsyncIterator
+import time
 
-from watchfiles import Change as Seen
-from watchfiles import awatch
+from toolserver.watches.events import Change
+from toolserver.watches.filter import WatchFilter
+from toolserver.watches.snapshot import Snapshot
 
-from toolserver._fast.ignore import Rules
-from toolserver._fast.paths import NO_SYMLINKS, open_beneath
-from toolserver.watches.interest import Interest, rules_in
-from toolserver.watches.observer import Change
-
-PAUSE_MS = 500
-"""Milliseconds between two looks."""
-FIRST_MS = 200
-"""Milliseconds without a change after which `watchfiles` says that it is at work."""
-KINDS = {Seen.added: "create", Seen.modified: "modify", Seen.deleted: "remove"}
+PAUSE = 0.5
+"""Seconds between two looks, at least."""
+IDLE_SHARE = 3
+"""The pause is this many times as long as a look takes, where that is longer."""
 
 _UNREPORTED = frozenset(
     {
@@ -62,76 +57,29 @@ def reports(directory: int) -> bool:
 
 
 class Poller:
-    """Looks at `targets` of the tree that `root` is open on, at the path `where`; it closes `root` at its end."""
+    """Compares what `watched` covers of the tree that `root` is open on; it closes `root` at its end.
 
-    def __init__(self, root: int, where: bytes, targets: list[bytes], interest: Interest) -> None:
-        self._root = root
-        self._where = where
-        self._targets = targets
-        self._interest = interest
-        self._stop = asyncio.Event()
-        self.looked = asyncio.Event()
-        """Set once everything has been looked at: what changes from then on is told."""
+    It belongs to one thread at a time and blocks: run `start` and `look` off the event loop.
+    """
+
+    def __init__(self, root: int, watched: WatchFilter) -> None:
+        self._snapshot = Snapshot(root, watched, stamps=True)
+        self.pause = PAUSE
+        """Seconds to wait before the next look."""
 
     def close(self) -> None:
         """End it; again is no error."""
-        self._stop.set()
-        if self._root >= 0:
-            os.close(self._root)
-            self._root = -1
+        self._snapshot.close()
 
-    async def changes(self) -> AsyncIterator[list[Change]]:
-        """Yield what changed, a batch at a time."""
-        paths = [os.fsdecode(os.path.join(self._where, target)) for target in self._targets]
-        async for batch in awatch(
-            *paths,
-            watch_filter=None,
-            force_polling=True,
-            poll_delay_ms=PAUSE_MS,
-            stop_event=self._stop,
-            rust_timeout=FIRST_MS,
-            yield_on_timeout=True,
-            ignore_permission_denied=True,
-        ):
-            self.looked.set()
-            told = []
-            for kind, path in sorted(batch):
-                relative = os.path.relpath(os.fsencode(path), self._where)
-                if self._wanted(b"" if relative == b"." else relative, KINDS[kind]):
-                    told.append((relative, KINDS[kind]))
-            if told and not self._stop.is_set():
-                yield told
+    def start(self) -> None:
+        """Look for the first time. What changes after this returns is reported. Raises OSError."""
+        if not self._snapshot.start():
+            raise FileNotFoundError(errno.ENOENT, "the working directory is gone")
 
-    def _wanted(self, path: bytes, kind: str) -> bool:
-        """Tell whether the interest is in a path, judged from the root down."""
-        want, rules, at = self._interest.top, self._rules(self._interest.base, b""), b""
-        *above, last = path.split(b"/")
-        for name in above:
-            below = self._interest.below(want, rules, at, name, True)
-            if below is None:
-                return False
-            ignored = self._interest.ignored(rules, at, name)
-            at = at + b"/" + name if at else name
-            want, rules = below, self._rules(None if ignored else rules, at)
-        is_dir = self._is_dir(path)
-        if is_dir and kind == "modify":
-            return False
-        found = self._interest.below(want, rules, at, last, is_dir)
-        return found is not None and found.all
-
-    def _rules(self, above: Rules | None, path: bytes) -> Rules | None:
-        try:
-            fd = open_beneath(self._root, path, os.O_RDONLY | os.O_DIRECTORY, resolve=NO_SYMLINKS)
-        except OSError:
-            return above
-        try:
-            return rules_in(above, path, fd)
-        finally:
-            os.close(fd)
-
-    def _is_dir(self, path: bytes) -> bool:
-        try:
-            os.close(open_beneath(self._root, path, os.O_PATH | os.O_DIRECTORY, resolve=NO_SYMLINKS))
-        except OSError:
-            return False
-        return True
+    def look(self) -> list[Change]:
+        """Return what has changed since the last look."""
+        begun = time.monotonic()
+        out: list[Change] = []
+        self._snapshot.compare(self._snapshot.newest_ns + 1, out)
+        self.pause = max(PAUSE, IDLE_SHARE * (time.monotonic() - begun))
+        return out

@@ -1,4 +1,4 @@
-"""One reader of a watch's events, as a stream sends them (specification, section 12)."""
+"""One subscriber to a watch's events, as a stream sends them (specification, section 12)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import orjson
 from toolserver.watches.watch import Watch
 
 
-class WatchReader:
-    """Hands out a watch's events from a number on, then its state; one that lags is told how many it lost."""
+class WatchSubscriber:
+    """Yields a watch's events from a number on, then its state; first, how many of them are no longer kept."""
 
     def __init__(self, watch: Watch, since: int) -> None:
         self._ring = watch.events
@@ -19,7 +19,7 @@ class WatchReader:
         self._ready: deque[bytes] = deque()
         self._ended = False
         self.stopped = False
-        """Whether the server stops, or the reader has left, before the end."""
+        """Whether the server stops, or the client has left, before the end."""
         self._waiting: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
@@ -29,7 +29,7 @@ class WatchReader:
             self._waiting.cancel()
 
     async def next(self) -> bytes | None:
-        """Wait for the next frame and answer it as JSON; None at the end."""
+        """Wait for the next frame and return it as JSON; None at the end."""
         while not self._ready:
             if self.stopped or self._ended:
                 return None

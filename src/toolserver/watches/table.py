@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from toolserver.errors import ToolError
-from toolserver.watches.watch import Asked, Watch
+from toolserver.watches.watch import Watch, WatchRequest
 
-RUNNING = 32
+MAX_RUNNING = 32
 """Watches that run at once."""
-LISTED = 600.0
+KEPT_SECONDS = 600.0
 """Seconds that a stopped watch can still be polled."""
 
 
@@ -22,18 +22,18 @@ class WatchTable:
         self._watches: dict[str, Watch] = {}
         self._stopped: dict[Watch, asyncio.TimerHandle] = {}
 
-    def add(self, tree: str, asked: Asked) -> Watch:
+    def add(self, tree: str, request: WatchRequest) -> Watch:
         """Make a watch, not yet begun. ToolError when 32 run already."""
-        if len(self._watches) - len(self._stopped) >= RUNNING:
-            raise ToolError(f"{RUNNING} watches already; stop one with watch_stop")
+        if len(self._watches) - len(self._stopped) >= MAX_RUNNING:
+            raise ToolError(f"{MAX_RUNNING} watches already; stop one with watch_stop")
         self.last_number += 1
-        watch = Watch(f"w{self.last_number}", tree, asked)
+        watch = Watch(f"w{self.last_number}", tree, request)
         watch.on_stop = self._keep
         self._watches[watch.id] = watch
         return watch
 
     def discard(self, watch: Watch) -> None:
-        """Take back a watch that could not begin."""
+        """Remove a watch."""
         self._watches.pop(watch.id, None)
         timer = self._stopped.pop(watch, None)
         if timer is not None:
@@ -54,7 +54,7 @@ class WatchTable:
     def _keep(self, watch: Watch) -> None:
         """Keep a stopped watch for ten minutes."""
         loop = asyncio.get_running_loop()
-        self._stopped[watch] = loop.call_later(LISTED, self.discard, watch)
+        self._stopped[watch] = loop.call_later(KEPT_SECONDS, self.discard, watch)
 
     async def stop(self) -> None:
         """Stop every watch and forget them."""

@@ -10,32 +10,32 @@ from toolserver.errors import ToolError
 from toolserver.processes.output import Output
 from toolserver.processes.process import Process
 from toolserver.watches.events import EventRing
-from toolserver.watches.lines import Lines, Tail
-from toolserver.watches.observer import Change
-from toolserver.watches.paths import PathWatch
+from toolserver.watches.lines import LineSplitter, OutputTail
+from toolserver.watches.paths import Batch, PathWatch
+from toolserver.workspace.paths import shown
 
 TAIL = 2000
 """Bytes of a run's output that its event holds."""
 CANNOT_START = 127
-"""The exit code told of a command that cannot be executed, a shell's."""
+"""The exit code reported for a command that cannot be executed, as a shell does."""
 
-Printed = Callable[[bytes, str], None]
+PrintSink = Callable[[bytes, str], None]
 """Takes bytes that a command printed, and the name of the stream."""
-Start = Callable[[Printed], Process]
+Start = Callable[[PrintSink], Process]
 """Starts the watch's command. Raises ToolError where it cannot be executed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a watch: `start` runs its command, if it has one; `keep` filters its lines."""
+class WatchRequest:
+    """What a watch does: `start` runs its command, if it has one; `keep` tells which of its lines are events."""
 
     start: Start | None
     keep: Callable[[bytes], bool] | None
     once: bool
 
 
-def hand_on(process: Process, printed: Printed) -> None:
-    """Have `printed` told whatever the process prints from its start on."""
+def forward_output(process: Process, printed: PrintSink) -> None:
+    """Pass whatever the process prints, from its start on, to `printed`."""
     names = {id(process.stdout): "stdout", id(process.stderr): "stderr"}
     seen = dict.fromkeys(names, 0)
 
@@ -49,19 +49,19 @@ def hand_on(process: Process, printed: Printed) -> None:
 
 
 class Watch:
-    """A running or stopped watch. `events` are what it has told."""
+    """A running or stopped watch, and its `events`."""
 
-    def __init__(self, name: str, tree: str, asked: Asked) -> None:
+    def __init__(self, name: str, tree: str, request: WatchRequest) -> None:
         self.id = name
         self.tree = tree
         self.events = EventRing()
         self.on_stop: Callable[[Watch], None] | None = None
-        self._asked = asked
+        self._request = request
         self._paths: PathWatch | None = None
         self._process: Process | None = None
         self._waiting: dict[bytes, None] = {}
         self._run: asyncio.Task[None] | None = None
-        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -70,12 +70,12 @@ class Watch:
 
     def start_command(self) -> None:
         """Begin a watch of a command alone. Raises ToolError where it cannot be executed."""
-        assert self._asked.start is not None
-        self._process = self._asked.start(self._printed)
+        assert self._request.start is not None
+        self._process = self._request.start(self._printed)
         self._run = asyncio.get_running_loop().create_task(self._until_exit(self._process))
 
     async def start_paths(self, paths: PathWatch) -> None:
-        """Begin a watch of paths, which tells `batch`. Raises OSError where the root is gone."""
+        """Begin a watch of paths, which reports to `batch`. Raises OSError where the root is gone."""
         self._paths = paths
         await paths.start()
 
@@ -86,7 +86,7 @@ class Watch:
             await asyncio.shield(self._ending)
 
     def _close(self) -> None:
-        """Say that no event follows, and begin to end what runs."""
+        """Let no event follow, and begin to end what runs."""
         if self.events.closed:
             return
         self.events.close()
@@ -101,45 +101,45 @@ class Watch:
 
     def _printed(self, data: bytes, stream: str) -> None:
         for line in self._lines[stream].feed(data):
-            self._tell_line(line)
+            self._add_line(line)
 
-    def _tell_line(self, line: bytes) -> None:
-        if self.events.closed or (self._asked.keep is not None and not self._asked.keep(line)):
+    def _add_line(self, line: bytes) -> None:
+        if self.events.closed or (self._request.keep is not None and not self._request.keep(line)):
             return
         self.events.put({"line": line.decode(errors="replace")})
-        if self._asked.once:
+        if self._request.once:
             self._close()
 
     async def _until_exit(self, process: Process) -> None:
         await asyncio.wait([process.ended])
         for lines in self._lines.values():
             for line in lines.end():
-                self._tell_line(line)
+                self._add_line(line)
         self.events.put({"exit": process.exit_code})
         self._close()
 
     # ----------------------------------------------------------------------------------------------- batches of paths
 
-    def batch(self, changes: list[Change]) -> None:
-        """Take a batch of changes: tell them, or have the command run for them."""
+    def batch(self, changes: Batch) -> None:
+        """Take a batch of changes: add an event for each, or run the command for them."""
         if self.events.closed:
             return
-        if self._asked.start is None:
+        if self._request.start is None:
             for path, kind in changes:
-                self.events.put({"path": path.decode(errors="replace"), "kind": kind})
-                if self._asked.once:
+                self.events.put({**shown(path), "kind": kind})
+                if self._request.once:
                     self._close()
                     return
             return
         self._waiting |= dict.fromkeys(path for path, _ in changes)
         if self._run is None or self._run.done():
-            self._run = asyncio.get_running_loop().create_task(self._runs(self._asked.start))
+            self._run = asyncio.get_running_loop().create_task(self._runs(self._request.start))
 
     async def _runs(self, start: Start) -> None:
         """Run the command for what waits, and again for what came meanwhile."""
         while self._waiting and not self.events.closed:
             paths, self._waiting = self._waiting, {}
-            tail = Tail(TAIL)
+            tail = OutputTail(TAIL)
             try:
                 self._process = process = start(tail.feed)
             except ToolError as error:
@@ -148,7 +148,7 @@ class Watch:
             else:
                 await asyncio.wait([process.ended])
                 code = process.exit_code
-            shown = [path.decode(errors="replace") for path in paths]
-            self.events.put({"paths": shown, "cmd_exit": code, "output_tail": tail.text()})
-            if self._asked.once:
+            names = [path.decode(errors="replace") for path in paths]
+            self.events.put({"paths": names, "cmd_exit": code, "output_tail": tail.text()})
+            if self._request.once:
                 self._close()
