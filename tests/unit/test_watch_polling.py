@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from toolserver._fast.git_index import Tracked
 from toolserver._fast.ignore import BaseRules
 from toolserver.watches.events import Change
 from toolserver.watches.filter import WatchFilter
-from toolserver.watches.polling import PAUSE, Poller
+from toolserver.watches.polling import PAUSE, Poller, Scout
 
 Start = Callable[..., Poller]
 
@@ -126,3 +127,25 @@ def test_pause(start: Start) -> None:
     one = start()
     one.look()
     assert one.pause == PAUSE
+
+
+def test_scout(tmp_path: pathlib.Path) -> None:
+    """It wakes the poller at a change, in a directory made later, too, until it is stopped."""
+    (tmp_path / "f").touch()
+    seen, enough = threading.Event(), threading.Event()
+    scout = Scout([bytes(tmp_path)], seen.set)
+    number = 0
+    while not seen.wait(0.1):  # it does not say when its first look is over
+        number += 1
+        (tmp_path / f"d{number}").mkdir()
+        assert scout.alive
+    scout.stop()
+    while scout.alive:
+        enough.wait(0.01)
+
+
+def test_scout_that_cannot_look(tmp_path: pathlib.Path) -> None:
+    """A path that is missing ends it, without an exception that anyone has to catch."""
+    scout, enough = Scout([bytes(tmp_path / "none")], lambda: None), threading.Event()
+    while scout.alive:
+        enough.wait(0.01)

@@ -6,12 +6,14 @@ import asyncio
 import fnmatch
 import re
 from collections import deque
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 KEPT = 1000
 """Events that a watch keeps."""
 
 Event = dict[str, Any]
+Item = TypeVar("Item")
 Change = tuple[bytes, str, bool]
 """A root-relative path, what happened to it, and whether it is (or was) a directory."""
 CREATE, MODIFY, REMOVE = "create", "modify", "remove"
@@ -73,12 +75,16 @@ class EventRing:
         self.closed = False
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def put(self, event: Event) -> None:
-        """Add an event and wake the subscribers; after `close` it is ignored."""
-        if not self.closed:
-            self._events.append(event)
-            self.total += 1
+    def extend(self, made: Callable[[Item], Event], items: Sequence[Item]) -> None:
+        """Add the event that `made` makes of each item, and wake the subscribers; after `close` it is ignored."""
+        if items and not self.closed:
+            self._events.extend(map(made, items[-KEPT:]))
+            self.total += len(items)
             self._wake()
+
+    def put(self, event: Event) -> None:
+        """Add one event."""
+        self.extend(lambda one: one, [event])
 
     def close(self) -> None:
         """Let no event follow, and wake the subscribers."""

@@ -37,12 +37,13 @@ class WatchFilter:
     def __init__(
         self, targets: Iterable[bytes], base: Rules, tracked: Tracked, hidden_top: frozenset[bytes] = frozenset()
     ) -> None:
+        self.targets = tuple(targets)
         self.base = base
         self._tracked = tracked
         self._hidden_top = hidden_top
         self.top = Scope()
         """The scope of the root."""
-        for target in targets:
+        for target in self.targets:
             scope = self.top
             for name in target.split(b"/") if target else ():
                 scope = scope.names.setdefault(name, Scope())

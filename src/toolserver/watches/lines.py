@@ -16,25 +16,25 @@ class LineSplitter:
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes and return the lines that end in them."""
         *ended, rest = data.split(b"\n")
-        out = []
-        for part in ended:
-            self._begun += part[: LONGEST + 1 - len(self._begun)]
-            out.append(self._whole(ended=True))
+        if ended:
+            self._begun += ended[0][: LONGEST + 1 - len(self._begun)]
+            ended[0] = bytes(self._begun)
+            self._begun.clear()
         self._begun += rest[: LONGEST + 1 - len(self._begun)]
         self._any = bool(rest) or (self._any and not ended)
-        return out
+        return [line if len(line) < LONGEST and line[-1:] != b"\r" else _cut(line) for line in ended]
 
     def end(self) -> list[bytes]:
         """Return the last line, if it has no end."""
-        return [self._whole(ended=False)] if self._any else []
-
-    def _whole(self, *, ended: bool) -> bytes:
-        line = bytes(self._begun)
+        line = bytes(self._begun[:LONGEST])
         self._begun.clear()
-        self._any = False
-        if ended and len(line) <= LONGEST:
-            line = line.removesuffix(b"\r")
-        return line[:LONGEST]
+        any_left, self._any = self._any, False
+        return [line] if any_left else []
+
+
+def _cut(line: bytes) -> bytes:
+    """Return a line that ended, without the CR before its LF, as far as it is kept."""
+    return (line.removesuffix(b"\r") if len(line) <= LONGEST else line)[:LONGEST]
 
 
 class OutputTail:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from toolserver.watches.events import Change, Coalescer
 from toolserver.watches.filter import WatchFilter
 from toolserver.watches.observer import Observer, WatchLimit
-from toolserver.watches.polling import Poller, reports
+from toolserver.watches.polling import UNSEEN_PAUSE, Poller, Scout, reports
 
 BURST = 0.05
 """Seconds in which the changes of a path are merged."""
@@ -42,14 +43,16 @@ class PathWatch:
         self._polling: asyncio.Task[None] | None = None
         self._busy: asyncio.Future[Any] | None = None
         """What runs on a thread, with this object's descriptors."""
-        self._closed = asyncio.Event()
+        self._closed = False
+        self._wake = asyncio.Event()
+        """Set when polling is to look, or to end."""
 
     async def start(self) -> None:
         """Begin: what changes after this returns is reported. Raises OSError where the root is gone."""
         if not await self._on_thread(lambda: reports(self._root)):
             await self._poll("the file system does not report changes")
             return
-        if self._closed.is_set():
+        if self._closed:
             return
         try:
             self._observer = Observer(os.dup(self._root), self._filter)
@@ -61,9 +64,10 @@ class PathWatch:
 
     def close(self) -> None:
         """End it; nothing is reported any more. Again is no error."""
-        if self._closed.is_set():
+        if self._closed:
             return
-        self._closed.set()
+        self._closed = True
+        self._wake.set()
         if self._timer is not None:
             self._timer.cancel()
         if self._busy is None or self._busy.done():
@@ -113,27 +117,38 @@ class PathWatch:
 
     async def _poll(self, reason: str, meanwhile: Callable[[], list[Change]] = list) -> None:
         """Poll in place of observing; `meanwhile` returns what changed before the first look was over."""
-        if self._closed.is_set():
+        if self._closed:
             return
         _logger.warning("a watch polls for changes: %s", reason)
         self._poller = Poller(os.dup(self._root), self._filter)
         await self._on_thread(self._poller.start)
-        if not self._closed.is_set():
+        if not self._closed:
             self._add(await self._on_thread(meanwhile))
         self._end_observer()
         self._polling = self._loop.create_task(self._look_again(self._poller))
 
     async def _look_again(self, poller: Poller) -> None:
-        while not self._closed.is_set():
-            try:
-                await asyncio.wait_for(self._closed.wait(), poller.pause)
-            except TimeoutError:
-                self._add(await self._on_thread(poller.look))
+        where = os.readlink(b"/proc/self/fd/%d" % self._root)
+        scout = Scout([os.path.join(where, target) for target in self._filter.targets], self._seen)
+        try:
+            while not self._closed:
+                with contextlib.suppress(TimeoutError):
+                    pause = max(poller.pause, UNSEEN_PAUSE) if scout.alive else poller.pause
+                    await asyncio.wait_for(self._wake.wait(), pause)
+                self._wake.clear()
+                if not self._closed:
+                    self._add(await self._on_thread(poller.look))
+        finally:
+            scout.stop()
+
+    def _seen(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, at the end of the server
+            self._loop.call_soon_threadsafe(self._wake.set)
 
     # --------------------------------------------------------------------------------------------------------- batches
 
     def _add(self, changes: list[Change]) -> None:
-        if self._closed.is_set():
+        if self._closed:
             return
         for change in changes:
             self._coalescer.add(change)

@@ -1,24 +1,33 @@
 """Observes a tree by comparing it again and again, where inotify cannot serve.
 
 That is so on file systems whose changes are made elsewhere (network and FUSE mounts) and where the kernel allows no
-further watches.
+further watches. `watchfiles` looks for changes without the GIL and says when to compare; what it does not see (changes
+of mode, names that are not UTF-8) is found by comparing a little later.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import threading
 import time
+from collections.abc import Callable
+
+from watchfiles import watch
 
 from toolserver.watches.events import Change
 from toolserver.watches.filter import WatchFilter
 from toolserver.watches.snapshot import Snapshot
 
 PAUSE = 0.5
-"""Seconds between two looks, at least."""
+"""Seconds between two looks, at least; those of `watchfiles` and, where that cannot look, of the poller itself."""
+UNSEEN_PAUSE = 2.0
+"""Seconds after which the poller looks although `watchfiles` has seen nothing."""
 IDLE_SHARE = 3
 """The pause is this many times as long as a look takes, where that is longer."""
 
+_logger = logging.getLogger(__name__)
 _UNREPORTED = frozenset(
     {
         "nfs",
@@ -83,3 +92,38 @@ class Poller:
         self._snapshot.compare(self._snapshot.newest_ns + 1, out)
         self.pause = max(PAUSE, IDLE_SHARE * (time.monotonic() - begun))
         return out
+
+
+class Scout:
+    """Calls `seen`, on a thread of its own, whenever `watchfiles` has seen a change below one of `paths`."""
+
+    def __init__(self, paths: list[bytes], seen: Callable[[], None]) -> None:
+        self._paths = [os.fsdecode(path) for path in paths]
+        self._seen = seen
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchfiles", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it looks: a path that is missing, or a name that is not UTF-8, ends it."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End it, within a moment; again is no error."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        try:
+            for _ in watch(
+                *self._paths,
+                watch_filter=None,
+                force_polling=True,
+                poll_delay_ms=round(PAUSE * 1000),
+                stop_event=self._stop,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
+                self._seen()
+        except Exception as error:  # its own kinds are not documented, and the poller goes on without it
+            _logger.info("watchfiles cannot look: %s", error)

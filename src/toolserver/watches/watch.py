@@ -100,21 +100,24 @@ class Watch:
     # ---------------------------------------------------------------------------------------- a command's lines alone
 
     def _printed(self, data: bytes, stream: str) -> None:
-        for line in self._lines[stream].feed(data):
-            self._add_line(line)
+        self._add_lines(self._lines[stream].feed(data))
 
-    def _add_line(self, line: bytes) -> None:
-        if self.events.closed or (self._request.keep is not None and not self._request.keep(line)):
+    def _add_lines(self, lines: list[bytes]) -> None:
+        if self.events.closed:
             return
-        self.events.put({"line": line.decode(errors="replace")})
+        keep = self._request.keep
+        if keep is not None:
+            lines = [line for line in lines if keep(line)]
         if self._request.once:
+            lines = lines[:1]
+        self.events.extend(lambda line: {"line": line.decode(errors="replace")}, lines)
+        if self._request.once and lines:
             self._close()
 
     async def _until_exit(self, process: Process) -> None:
         await asyncio.wait([process.ended])
         for lines in self._lines.values():
-            for line in lines.end():
-                self._add_line(line)
+            self._add_lines(lines.end())
         self.events.put({"exit": process.exit_code})
         self._close()
 
@@ -124,12 +127,11 @@ class Watch:
         """Take a batch of changes: add an event for each, or run the command for them."""
         if self.events.closed:
             return
+        once = self._request.once
         if self._request.start is None:
-            for path, kind in changes:
-                self.events.put({**shown(path), "kind": kind})
-                if self._request.once:
-                    self._close()
-                    return
+            self.events.extend(lambda change: {**shown(change[0]), "kind": change[1]}, changes[: 1 if once else None])
+            if once:
+                self._close()
             return
         self._waiting |= dict.fromkeys(path for path, _ in changes)
         if self._run is None or self._run.done():
