@@ -3,6 +3,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdlib cimport free, malloc
 
+import errno
 import os
 
 cdef extern from *:
@@ -10,7 +11,20 @@ cdef extern from *:
     #include <fcntl.h>
     #include <signal.h>
     #include <spawn.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+
+    #ifndef SYS_close_range
+    #define SYS_close_range 436
+    #endif
+
+    /* Sets close-on-exec on every descriptor from `first` up (Linux 5.11, no wrapper in older C libraries). */
+    static int close_from_on_exec(unsigned int first)
+    {
+        return (int)syscall(SYS_close_range, first, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+    }
     """
+    int close_from_on_exec(unsigned int first) nogil
 
 cdef extern from "signal.h" nogil:
     ctypedef struct sigset_t:
@@ -45,15 +59,15 @@ cdef extern from "spawn.h" nogil:
         int* pid, const char* path, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char** argv, char** env
     )
 
-# The signals of POSIX; what the server ignores or was told to ignore at its own start is not passed on.
 cdef enum:
-    SIGNALS = 31
+    SIGNALS = 31  # the signals of POSIX; those that the server ignores are not ignored in a child
     SIGKILL_ = 9
     SIGSTOP_ = 19
+    FIRST_NOT_STANDARD = 3  # the descriptors from here up are a child's only where it is given them
 
 
 cdef class _Strings:
-    """A NULL-ended array of C strings; it keeps the bytes objects that it points into."""
+    """A NULL-terminated array of C strings that keeps the bytes objects it points into."""
 
     cdef char** items
     cdef tuple kept
@@ -96,8 +110,22 @@ cdef int _check(int code) except -1:
     return 0
 
 
+cdef int _lend_nothing() except -1:
+    """Keep descriptors from children that the server inherited as inheritable or a library opened so."""
+    if close_from_on_exec(FIRST_NOT_STANDARD) == 0:
+        return 0
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) >= FIRST_NOT_STANDARD:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError as error:
+                if error.errno != errno.EBADF:  # the listing's own descriptor, closed meanwhile
+                    raise
+    return 0
+
+
 def spawn(bytes path not None, argv, env, int cwd, fds, tty=None):
-    """See the stub."""
+    """Run a program in a session of its own; return its pid, which is also its process group."""
     cdef _Strings arguments = _Strings(argv), variables = _Strings(env)
     cdef _Plan plan = _Plan()
     cdef sigset_t kinds
@@ -117,13 +145,14 @@ def spawn(bytes path not None, argv, env, int cwd, fds, tty=None):
     )
     _check(posix_spawn_file_actions_addfchdir_np(&plan.actions, cwd))
     if tty is not None:
-        # the first terminal that a session's leader opens becomes its controlling one
+        # the first terminal that a session leader opens becomes its controlling one
         target, terminal = tty
         _check(
             posix_spawn_file_actions_addopen(&plan.actions, target, PyBytes_AS_STRING(terminal), O_RDWR, 0)
         )
     for source, target in fds:
         _check(posix_spawn_file_actions_adddup2(&plan.actions, source, target))
+    _lend_nothing()
     with nogil:
         code = posix_spawn(&pid, name, &plan.actions, &plan.attributes, arguments.items, variables.items)
     _check(code)
