@@ -5,6 +5,19 @@ tree's root, `/`-separated, without a slash at either end; the root itself is em
 named by the path of its directory and its own name.
 """
 
+cdef extern from "ignore_files.h" namespace "names" nogil:
+    enum:
+        IGNORE_KINDS    # of ignore files: `.gitignore`, `.ignore`
+
+cdef extern from "ignore_files.h" namespace "ignore_files" nogil:
+    # The contents of an ignore file; `data` is NULL where there is none.
+    struct Contents:
+        char* data
+        size_t size
+
+cdef enum:
+    EVERY_KIND = 0xffffffff     # of ignore file, as a mask
+
 # The rules that hold in one directory: those of its own files and a counted reference to those above.
 cdef struct rules_t
 
@@ -15,13 +28,17 @@ cdef rules_t* rules_base(
 ) noexcept nogil
 
 # The rules that hold in the directory `dir_path`: `parent`'s (not NULL, of an enclosing directory, not necessarily
-# the next; a reference is taken) and those of the contents of its `.gitignore` and `.ignore`, NULL = no such file.
-# The caller owns one reference to the answer, which is `parent` itself where neither file holds a rule. NULL = out
-# of memory. Contents are copied as far as needed.
-# Only regular files of the work tree hold rules: open them with O_NOFOLLOW | O_NONBLOCK and look at the kind.
+# the next; a reference is taken) and those of its ignore files, IGNORE_KINDS of them. The caller owns one reference to
+# the rules returned, which are `parent` itself where no file holds a rule. NULL = out of memory. Contents are copied as
+# far as needed.
 cdef rules_t* rules_push(
-    rules_t* parent, const char* dir_path, size_t dir_len,
-    const char* gitignore, size_t n, const char* dotignore, size_t m
+    rules_t* parent, const char* dir_path, size_t dir_len, const Contents* files
+) noexcept nogil
+
+# The same with the ignore files read from the directory `fd`, those whose bit of `kinds` is set. Only regular files of
+# at most 100 MiB hold rules. NULL = out of memory or descriptors, which errno tells.
+cdef rules_t* rules_enter(
+    rules_t* parent, const char* dir_path, size_t dir_len, int fd, unsigned kinds
 ) noexcept nogil
 
 # Takes one more reference, from any thread.

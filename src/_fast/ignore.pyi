@@ -4,11 +4,24 @@ Paths are bytes, relative to the tree's root, `/`-separated, without a slash at 
 A walk without the GIL uses the pxd; these objects are the same thing for everyone else.
 """
 
+IGNORE_FILES: tuple[bytes, ...]
+"""The names of files of ignore rules, weakest first."""
+
 class Rules:
     """The ignore rules that hold in one directory; immutable, any number of threads may ask."""
 
-    def push(self, directory: bytes, gitignore: bytes | None = None, dotignore: bytes | None = None) -> Rules:
-        """Return the rules of a directory below: these, and those of its own `.gitignore` and `.ignore` (contents)."""
+    def push(self, directory: bytes, *contents: bytes | None) -> Rules:
+        """Return the rules of a directory below: these, and those of its ignore files.
+
+        `contents` are theirs in the order of IGNORE_FILES, None for one that is not there.
+        """
+
+    def enter(self, directory: bytes, fd: int) -> Rules:
+        """Return the rules of the directory below that is open as `fd`: these, and those of its ignore files.
+
+        Only regular files of at most 100 MiB hold rules. Raises OSError or MemoryError where the server lacks a
+        descriptor or memory: without the file's rules too much would be shown.
+        """
 
     def ignored(self, directory: bytes, name: bytes, is_dir: bool) -> bool:
         """Whether the last rule that fits an entry of `directory` ignores it (specification, section 5, for the rank).

@@ -1,9 +1,12 @@
 """Git's ignore rules."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.errno cimport ENOMEM, errno
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memchr, memcmp
+from libc.string cimport memchr, memcmp, memset
+
+import os
 
 from toolserver._fast.borrow cimport borrow
 from toolserver._fast.wild cimport (
@@ -28,8 +31,17 @@ from toolserver._fast.wild cimport (
     wild_t,
 )
 
+cdef extern from "names.h" namespace "names" nogil:
+    const char* IGNORE_NAMES "names::IGNORE_FILES"[IGNORE_KINDS]
+
+cdef extern from "ignore_files.h" namespace "ignore_files" nogil:
+    int read_all(int directory, unsigned mask, Contents* files) noexcept
+    void discard(Contents* files) noexcept
+
 cdef extern from *:
     """
+    #include <cerrno>
+    static inline void set_errno(int error) { errno = error; }
     typedef struct { int count; } rules_refs_t;
     static inline void refs_up(rules_refs_t* r) { __atomic_fetch_add(&r->count, 1, __ATOMIC_RELAXED); }
     static inline int refs_down(rules_refs_t* r) { return __atomic_sub_fetch(&r->count, 1, __ATOMIC_ACQ_REL) == 0; }
@@ -38,15 +50,16 @@ cdef extern from *:
         int count
     void refs_up(rules_refs_t* r) noexcept nogil
     int refs_down(rules_refs_t* r) noexcept nogil
+    void set_errno(int error) noexcept nogil
+
+IGNORE_FILES = tuple([<bytes>IGNORE_NAMES[i] for i in range(IGNORE_KINDS)])
 
 
 cdef struct rules_t:
     rules_refs_t refs
     rules_t* parent
-    wild_t* git             # rules of a .gitignore, an excludes file or an info/exclude
-    wild_t* dot             # rules of a .ignore
-    const rules_t* git_at   # the nearest, this one or above, with rules of its kind
-    const rules_t* dot_at
+    wild_t* of[IGNORE_KINDS]            # own rules by kind of file; those of kind 0 may be an excludes file's
+    const rules_t* nearest[IGNORE_KINDS]    # this one or one above that has own rules of that kind
     size_t dir_len          # bytes of the path of the directory these rules are relative to
 
 
@@ -270,82 +283,101 @@ cdef int _parse(const char* text, size_t n, wild_t** answer) noexcept nogil:
 
 # ------------------------------------------------------------------------------------------------------------ rules
 
-cdef rules_t* _node(rules_t* parent, size_t dir_len, wild_t* git, wild_t* dot) noexcept nogil:
-    """Make the rules of one directory, which own `git` and `dot` and take a reference to `parent`; NULL = no memory,
-    and then the caller still owns them."""
+cdef void _free_all(wild_t** of) noexcept nogil:
+    """Free the rules of a directory's own files."""
+    cdef int kind
+    for kind in range(IGNORE_KINDS):
+        wild_free(of[kind])
+
+
+cdef rules_t* _node(rules_t* parent, size_t dir_len, wild_t** of) noexcept nogil:
+    """Make the rules of one directory, which own those `of` its files and take a reference to `parent`.
+
+    NULL = out of memory; the rules of the files are freed then, too.
+    """
     cdef rules_t* node = <rules_t*>calloc(1, sizeof(rules_t))
+    cdef int kind
     if node == NULL:
+        _free_all(of)
         return NULL
     node.refs.count = 1
     node.parent = parent
     node.dir_len = dir_len
-    node.git = git
-    node.dot = dot
     if parent != NULL:
         rules_retain(parent)
-        node.git_at = parent.git_at
-        node.dot_at = parent.dot_at
-    if git != NULL:
-        node.git_at = node
-    if dot != NULL:
-        node.dot_at = node
+    for kind in range(IGNORE_KINDS):
+        node.of[kind] = of[kind]
+        if of[kind] != NULL:
+            node.nearest[kind] = node
+        elif parent != NULL:
+            node.nearest[kind] = parent.nearest[kind]
     return node
+
+
+cdef rules_t* _outermost(rules_t* parent, const char* text, size_t size) noexcept nogil:
+    """Make rules of the tree's top from one file that ranks as the weakest kind. NULL = out of memory."""
+    cdef wild_t* of[IGNORE_KINDS]
+    memset(of, 0, sizeof(of))
+    if _parse(text, size, &of[0]) < 0:
+        return NULL
+    return _node(parent, 0, of)
 
 
 cdef rules_t* rules_base(
     const char* excludes, size_t n, const char* info_exclude, size_t m
 ) noexcept nogil:
-    """See the pxd."""
-    cdef wild_t* weak = NULL
-    cdef wild_t* strong = NULL
-    cdef rules_t* below = NULL
+    cdef rules_t* below = _outermost(NULL, excludes, n)
     cdef rules_t* top = NULL
-    if _parse(excludes, n, &weak) == 0 and _parse(info_exclude, m, &strong) == 0:
-        below = _node(NULL, 0, weak, NULL)
-        if below != NULL:
-            weak = NULL
-            top = _node(below, 0, strong, NULL)
-            if top != NULL:
-                strong = NULL
+    if below != NULL:
+        top = _outermost(below, info_exclude, m)
     rules_release(below)    # top has its own reference
-    wild_free(weak)
-    wild_free(strong)
     return top
 
 
 cdef rules_t* rules_push(
-    rules_t* parent, const char* dir_path, size_t dir_len,
-    const char* gitignore, size_t n, const char* dotignore, size_t m
+    rules_t* parent, const char* dir_path, size_t dir_len, const Contents* files
 ) noexcept nogil:
-    """See the pxd."""
-    cdef wild_t* git = NULL
-    cdef wild_t* dot = NULL
-    cdef rules_t* node = NULL
-    if _parse(gitignore, n, &git) < 0 or _parse(dotignore, m, &dot) < 0:
-        wild_free(git)
-        return NULL
-    if git == NULL and dot == NULL:
+    cdef wild_t* of[IGNORE_KINDS]
+    cdef int kind
+    cdef bint any_rule = False
+    memset(of, 0, sizeof(of))
+    for kind in range(IGNORE_KINDS):
+        if _parse(files[kind].data, files[kind].size, &of[kind]) < 0:
+            _free_all(of)
+            return NULL
+        any_rule = any_rule or of[kind] != NULL
+    if any_rule:
+        return _node(parent, dir_len, of)
+    rules_retain(parent)
+    return parent
+
+
+cdef rules_t* rules_enter(
+    rules_t* parent, const char* dir_path, size_t dir_len, int fd, unsigned kinds
+) noexcept nogil:
+    cdef Contents files[IGNORE_KINDS]
+    cdef rules_t* made
+    if not kinds:
         rules_retain(parent)
         return parent
-    node = _node(parent, dir_len, git, dot)
-    if node == NULL:
-        wild_free(git)
-        wild_free(dot)
-    return node
+    if read_all(fd, kinds, files) < 0:
+        return NULL
+    made = rules_push(parent, dir_path, dir_len, files)
+    discard(files)
+    if made == NULL:
+        set_errno(ENOMEM)
+    return made
 
 
 cdef void rules_retain(rules_t* rules) noexcept nogil:
-    """See the pxd."""
     refs_up(&rules.refs)
 
 
 cdef void rules_release(rules_t* rules) noexcept nogil:
-    """See the pxd."""
     cdef rules_t* parent
     while rules != NULL and refs_down(&rules.refs):
         parent = rules.parent
-        wild_free(rules.git)
-        wild_free(rules.dot)
+        _free_all(rules.of)
         free(rules)
         rules = parent
 
@@ -364,45 +396,58 @@ cdef inline int _ask(
 cdef int rules_ignored(
     const rules_t* rules, const char* dir_path, size_t dir_len, const char* name, size_t name_len, int is_dir
 ) noexcept nogil:
-    """See the pxd."""
-    cdef const rules_t* at = rules.dot_at
+    cdef const rules_t* at
     cdef uint64_t hash = 0
     cdef int flags
-    while at != NULL:
-        flags = _ask(at.dot, at.dir_len, dir_path, dir_len, name, name_len, &hash, is_dir)
-        if flags >= 0:
-            return not flags & WILD_NEGATED
-        at = at.parent.dot_at if at.parent != NULL else NULL
-    at = rules.git_at
-    while at != NULL:
-        flags = _ask(at.git, at.dir_len, dir_path, dir_len, name, name_len, &hash, is_dir)
-        if flags >= 0:
-            return not flags & WILD_NEGATED
-        at = at.parent.git_at if at.parent != NULL else NULL
+    cdef int kind = IGNORE_KINDS
+    while kind:
+        kind -= 1
+        at = rules.nearest[kind]
+        while at != NULL:
+            flags = _ask(at.of[kind], at.dir_len, dir_path, dir_len, name, name_len, &hash, is_dir)
+            if flags >= 0:
+                return not flags & WILD_NEGATED
+            at = at.parent.nearest[kind] if at.parent != NULL else NULL
     return 0
 
 
 cdef class Rules:
-    """See the stub."""
-
     def __dealloc__(self):
         rules_release(self.p)
 
-    def push(self, bytes directory not None, bytes gitignore=None, bytes dotignore=None):
-        """See the stub."""
+    def push(self, bytes directory not None, *contents):
+        cdef Contents files[IGNORE_KINDS]
         cdef Rules below = Rules.__new__(Rules)
         cdef const char* path = PyBytes_AS_STRING(directory)
-        cdef size_t size = PyBytes_GET_SIZE(directory), n = 0, m = 0
-        cdef const char* git = borrow(gitignore, &n)
-        cdef const char* dot = borrow(dotignore, &m)
+        cdef size_t size = PyBytes_GET_SIZE(directory)
+        cdef Py_ssize_t kind
+        if len(contents) > IGNORE_KINDS:
+            raise ValueError(f"a directory has at most {IGNORE_KINDS} ignore files")
+        memset(files, 0, sizeof(files))
+        for kind in range(len(contents)):
+            files[kind].data = <char*>borrow(contents[kind], &files[kind].size)
         with nogil:
-            below.p = rules_push(self.p, path, size, git, n, dot, m)
+            below.p = rules_push(self.p, path, size, files)
         if below.p == NULL:
             raise MemoryError
         return below
 
+    def enter(self, bytes directory not None, int fd):
+        cdef Rules below = Rules.__new__(Rules)
+        cdef const char* path = PyBytes_AS_STRING(directory)
+        cdef size_t size = PyBytes_GET_SIZE(directory)
+        cdef int failed = 0
+        with nogil:
+            below.p = rules_enter(self.p, path, size, fd, EVERY_KIND)
+            if below.p == NULL:
+                failed = errno
+        if failed == ENOMEM:
+            raise MemoryError
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        return below
+
     def ignored(self, bytes directory not None, bytes name not None, bint is_dir):
-        """See the stub."""
         return bool(rules_ignored(
             self.p, PyBytes_AS_STRING(directory), PyBytes_GET_SIZE(directory),
             PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), is_dir,
@@ -410,8 +455,6 @@ cdef class Rules:
 
 
 cdef class BaseRules(Rules):
-    """See the stub."""
-
     def __cinit__(self, bytes excludes=None, bytes info_exclude=None):
         cdef size_t n = 0, m = 0
         cdef const char* weak = borrow(excludes, &n)
@@ -423,7 +466,6 @@ cdef class BaseRules(Rules):
 
 
 def decide(bytes gitignore not None, bytes dotignore not None, bytes paths not None):
-    """See the stub."""
     cdef Rules rules = BaseRules().push(b"", gitignore, dotignore)
     cdef list answer = []
     cdef bytes path, directory, name

@@ -15,24 +15,25 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "beneath.h"
+#include "names.h"
 #include "ticks.h"
 
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
-
 namespace walk {
+
+using beneath::FILE_FLAGS;
+using beneath::open_beneath;
+using beneath::open_resolved;
+using beneath::shortage;
 
 /* Kinds of a name; those that are neither are left out. */
 enum Kind : uint8_t { OTHER = 0, FILE = 1, DIRECTORY = 2, LINK = 3 };
 
 constexpr int DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-constexpr int FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 inline void raise_flag(int *at, int value = 1) noexcept { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
@@ -40,34 +41,12 @@ inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
 
-/* Whether a failure tells of the server, which has no descriptor or no memory left, and not of what was asked for. */
-inline bool shortage(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
-inline int open_resolved(int root, const char *path, int flags, uint64_t resolve) noexcept {
-    open_how how;
-    std::memset(&how, 0, sizeof how);
-    how.flags = static_cast<uint64_t>(flags);
-    how.resolve = resolve;
-    for (int tries = 0;;) {
-        const long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-        if (fd >= 0) return static_cast<int>(fd);
-        /* EAGAIN: something was renamed while `..` of a link was judged */
-        if (errno == EINTR || (errno == EAGAIN && tries++ < 128)) continue;
-        return -1;
-    }
-}
-
-/* Open what lies below `root`, links followed as long as they stay there. */
-inline int open_beneath(int root, const char *path, int flags) noexcept {
-    return open_resolved(root, path, flags, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-}
-
 /* Open a directory below `root` without following any link; `path` is relative and of names alone, empty for `root`
  * itself. So each name is one of the directory before it, and nothing leads up: RESOLVE_BENEATH would only cost time. One
  * component at a time where the kernel has no openat2, or the path is longer than it takes at once. -1 and errno. */
 inline int open_directory(int root, const char *path, size_t size) noexcept {
     if (size == 0) return openat(root, ".", DIRECTORY_FLAGS);
-    const int direct = open_resolved(root, path, DIRECTORY_FLAGS, RESOLVE_NO_SYMLINKS);
+    const int direct = open_resolved(root, path, DIRECTORY_FLAGS, 0, RESOLVE_NO_SYMLINKS);
     if (direct >= 0 || (errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG)) return direct;
     int at = root;
     for (size_t begin = 0; begin < size;) {
@@ -163,13 +142,14 @@ struct Entry {
     uint8_t state;
 };
 
-/* A directory, read whole, and which ignore files are among its names. Zeroed to begin with; `discard` frees it. */
+/* A directory, read whole, and which ignore files are among its names (a bit for each kind). Zeroed to begin with;
+ * `discard` frees it. */
 struct Listing {
     char *raw;
     size_t capacity;
     Entry *entries;
     size_t count, room;
-    bool gitignore, ignore;
+    unsigned ignore_files;
 };
 
 inline void discard(Listing *listing) noexcept {
@@ -221,7 +201,7 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
     size_t used = 0;
     int64_t offset = 0;
     listing->count = 0;
-    listing->gitignore = listing->ignore = false;
+    listing->ignore_files = 0;
     /* ext4 and btrfs tell of the end by the greatest offset there is, which saves the call that would find nothing */
     while (offset != INT64_MAX) {
         if (listing->capacity - used < 32768) {
@@ -252,10 +232,7 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
                 listing->room = room;
             }
             const size_t size = std::strlen(record->name);
-            if (record->name[0] == '.' && kind == FILE) {
-                listing->gitignore = listing->gitignore || std::strcmp(record->name, ".gitignore") == 0;
-                listing->ignore = listing->ignore || std::strcmp(record->name, ".ignore") == 0;
-            }
+            if (kind == FILE) listing->ignore_files |= names::ignore_file(record->name, size);
             listing->entries[listing->count++] = Entry{sorted ? key_of(record->name, size) : 0,
                                                        static_cast<uint32_t>(name), static_cast<uint16_t>(size), kind, 0};
         }
@@ -268,47 +245,6 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
         return order ? order < 0 : a.size < b.size;
     });
     return 0;
-}
-
-/* Read a whole regular file of at most `most` bytes; NULL: it is none, is larger, cannot be read, or errno tells of a
- * shortage. The caller frees it. */
-inline char *read_rules(int directory, const char *name, size_t most, size_t *size) noexcept {
-    const int fd = openat(directory, name, FILE_FLAGS);
-    if (fd < 0) return nullptr;
-    struct stat status;
-    char *data = nullptr;
-    size_t used = 0, capacity = 0;
-    int failed = 0;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) <= most) {
-        for (;;) {
-            if (capacity - used < 512) {
-                capacity = capacity ? capacity * 2 : static_cast<size_t>(status.st_size) + 1024;
-                if (capacity > 2 * most + 2048) break;
-                void *more = std::realloc(data, capacity);
-                if (more == nullptr) {
-                    failed = ENOMEM;
-                    break;
-                }
-                data = static_cast<char *>(more);
-            }
-            const ssize_t got = read(fd, data + used, capacity - used);
-            if (got < 0 && errno == EINTR) continue;
-            if (got > 0) {
-                used += static_cast<size_t>(got);
-                continue;
-            }
-            if (got == 0) {
-                close(fd);
-                *size = used;
-                return data;
-            }
-            break;
-        }
-    }
-    std::free(data);
-    close(fd);
-    errno = failed;
-    return nullptr;
 }
 
 /* A moment, as the kernel tells it: years past 2262 do not fit into nanoseconds. */

@@ -40,8 +40,7 @@ cdef extern from "walk.h" namespace "walk" nogil:
         char* raw
         Entry* entries
         size_t count
-        bint gitignore
-        bint ignore
+        unsigned ignore_files
     cppclass Moment:
         int64_t seconds
         uint32_t nanoseconds

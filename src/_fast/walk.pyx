@@ -4,16 +4,17 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 import os
 
 from toolserver._fast.git_index cimport Tracked, tracked_below, tracked_file
 from toolserver._fast.globs cimport Glob, glob_match, glob_may_match, glob_may_match_below
 from toolserver._fast.ignore cimport (
+    EVERY_KIND,
     BaseRules,
+    rules_enter,
     rules_ignored,
-    rules_push,
     rules_release,
     rules_retain,
     rules_t,
@@ -72,12 +73,10 @@ cdef extern from "<pthread.h>" nogil:
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
-cdef extern from *:
-    """
-    #include <cerrno>
-    static inline void set_errno(int error) { errno = error; }
-    """
-    void set_errno(int error) noexcept nogil
+cdef extern from "names.h" namespace "names" nogil:
+    bint is_git(const char* name, size_t size) noexcept
+    bint is_kd(const char* name, size_t size) noexcept
+    bint is_agents(const char* name, size_t size) noexcept
 
 cdef extern from "walk.h" namespace "walk" nogil:
     void discard(Listing* listing) noexcept
@@ -86,7 +85,6 @@ cdef extern from "walk.h" namespace "walk" nogil:
     int open_target(
         int root, const char* above, size_t above_size, int directory, const char* path, const char* name
     ) noexcept
-    char* read_rules(int directory, const char* name, size_t most, size_t* size) noexcept
     bint shortage(int error) noexcept
     void retain(long* count) noexcept
     bint release_one "walk::release"(long* count) noexcept
@@ -103,8 +101,6 @@ cdef enum:
     TRACKED = 2
     FREE = 3
 
-cdef size_t MAX_RULES = 100 << 20
-# Bytes of an ignore file; git reads none that is larger.
 cdef int64_t LOOKS = 16
 # Files between two looks at the clock.
 cdef long NAP_NS = 2000000
@@ -293,13 +289,11 @@ cdef bint left_out(const walk_t* walk, const dir_t* it, const Entry* entry, cons
     """Tell names that no walk shows: `.git`, `.kd` directories, main's top `.agents`."""
     if name[0] != c".":
         return False
-    if entry.size == 4 and memcmp(name, b".git", 4) == 0:
+    if is_git(name, entry.size):
         return True
     if entry.kind != DIRECTORY:
         return False
-    if entry.size == 3 and memcmp(name, b".kd", 3) == 0:
-        return True
-    return walk.leave_agents and it.size == 0 and entry.size == 7 and memcmp(name, b".agents", 7) == 0
+    return is_kd(name, entry.size) or (walk.leave_agents and it.size == 0 and is_agents(name, entry.size))
 
 
 cdef const char* below_cwd(const walk_t* walk, const dir_t* it, size_t* size) noexcept nogil:
@@ -327,34 +321,13 @@ cdef int state_of(
     return TRACKED if tracked_file(walk.tracked, it.path, it.size, name, size) else 0
 
 
-cdef int push_rules(dir_t* it, int fd, bint git, bint dot) noexcept nogil:
-    """Add the rules of a directory's own files, as far as they may exist, to those that hold in it.
+cdef int push_rules(dir_t* it, int fd, unsigned files) noexcept nogil:
+    """Add the rules of a directory's own ignore files, those that may exist, to the rules that hold in it.
 
     -1: a shortage, which errno tells.
     """
-    cdef char* gitignore = NULL
-    cdef char* dotignore = NULL
-    cdef size_t n = 0, m = 0
-    cdef rules_t* made
-    cdef int failed
-    if git:
-        gitignore = read_rules(fd, ".gitignore", MAX_RULES, &n)
-        if gitignore == NULL and shortage(errno):
-            return -1
-    if dot:
-        dotignore = read_rules(fd, ".ignore", MAX_RULES, &m)
-        if dotignore == NULL and shortage(errno):
-            failed = errno
-            free(gitignore)
-            set_errno(failed)
-            return -1
-    if gitignore == NULL and dotignore == NULL:
-        return 0
-    made = rules_push(it.rules, it.path, it.size, gitignore, n, dotignore, m)
-    free(gitignore)
-    free(dotignore)
+    cdef rules_t* made = rules_enter(it.rules, it.path, it.size, fd, files)
     if made == NULL:
-        set_errno(ENOMEM)
         return -1
     rules_release(it.rules)
     it.rules = made
@@ -576,7 +549,7 @@ cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
     if walker.dir_fd >= 0:
         if list_names(walker.dir_fd, walk.ordered, &walker.listing) or (
             unread.dir.state == RULED
-            and push_rules(unread.dir, walker.dir_fd, listing.gitignore, listing.ignore)
+            and push_rules(unread.dir, walker.dir_fd, listing.ignore_files)
         ):
             walk_missed(walk)
         else:
@@ -948,7 +921,7 @@ cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noex
         state = at.state
         if state == RULED:
             fd = open_directory(walk.root, at.path, at.size)
-            if fd < 0 or push_rules(at, fd, True, True):
+            if fd < 0 or push_rules(at, fd, EVERY_KIND):
                 walk_missed(walk)
             if fd >= 0:
                 close(fd)
@@ -957,8 +930,8 @@ cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noex
                 return NULL
             if (
                 rules_ignored(at.rules, at.path, at.size, path + begin, end - begin, True)
-                or (end - begin == 4 and memcmp(path + begin, b".git", 4) == 0)
-                or (end - begin == 3 and memcmp(path + begin, b".kd", 3) == 0)
+                or is_git(path + begin, end - begin)
+                or is_kd(path + begin, end - begin)
             ):
                 state = FREE
         below = dir_new(at, path + begin, end - begin, at.rules, state)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+
 import pytest
 from patternmodels import ignored
 
@@ -174,3 +177,41 @@ def test_patterns_longer_than_any_name_hide_nothing_and_cost_nothing() -> None:
 
 def test_decide() -> None:
     assert decide(b"*.a\nd/", b"!k.a", b"x.a\nk.a\nd/\nd\nq/x.a") == b"10101"
+
+
+def entered(directory: pathlib.Path) -> Rules:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        return BaseRules().enter(b"", fd)
+    finally:
+        os.close(fd)
+
+
+def test_ignore_files_are_read_from_their_directory(tmp_path: pathlib.Path) -> None:
+    (tmp_path / ".gitignore").write_bytes(b"f\ng\n")
+    (tmp_path / ".ignore").write_bytes(b"!f\n")
+    rules = entered(tmp_path)
+    assert [rules.ignored(b"", name, False) for name in (b"f", b"g", b"h")] == [False, True, False]
+
+
+@pytest.mark.parametrize(("size", "counts"), [(2 << 20, True), (100 << 20, True), ((100 << 20) + 1, False)])
+def test_an_ignore_file_has_at_most_100_mib(tmp_path: pathlib.Path, size: int, counts: bool) -> None:
+    """A hole of NUL bytes after a comment sign: as large as asked for, and quick to read."""
+    with open(tmp_path / ".gitignore", "wb") as file:
+        file.write(b"f\n#")
+        file.truncate(size)
+    assert entered(tmp_path).ignored(b"", b"f", False) is counts
+
+
+def test_only_a_regular_file_holds_rules(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "rules").write_bytes(b"f\n")
+    ignore = tmp_path / ".ignore"
+    for make in (lambda: ignore.symlink_to("rules"), lambda: os.mkfifo(ignore), lambda: ignore.mkdir()):
+        make()
+        assert not entered(tmp_path).ignored(b"", b"f", False)
+        ignore.rmdir() if ignore.is_dir() and not ignore.is_symlink() else ignore.unlink()
+
+
+def test_a_directory_has_no_more_ignore_files_than_there_are_kinds() -> None:
+    with pytest.raises(ValueError, match="at most 2 ignore files"):
+        BaseRules().push(b"", b"a", b"b", b"c")

@@ -10,7 +10,7 @@ from toolserver.calls.coercion import check
 from toolserver.calls.parsing import off_loop
 from toolserver.calls.unknown_keys import unknown_keys
 from toolserver.errors import BadArgument
-from toolserver.workspace.root import MAIN
+from toolserver.workspace.names import MAIN
 
 
 def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:

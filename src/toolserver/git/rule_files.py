@@ -20,6 +20,7 @@ from xxhash import xxh3_128_digest
 from toolserver._fast.git_index import Tracked, shared_index
 from toolserver._fast.ignore import BaseRules
 from toolserver.git import config
+from toolserver.workspace.names import GIT
 
 RACY_NS = 2_000_000_000
 """How much older than the reading a stamp must be; the coarsest clock of a file system that is still in use."""
@@ -175,12 +176,12 @@ class GitFiles:
 
     def _repository(self) -> _Repository | None:
         """Find the repository at the tree's root: `.git` as a directory, or as a file that names one."""
-        status = self._files.stat(b".git")
+        status = self._files.stat(GIT)
         if status is None:
             return None
-        directory = b".git"
+        directory = GIT
         if stat.S_ISREG(status.st_mode):
-            text = self._files.read(b".git", 1 << 20, bytes) or b""
+            text = self._files.read(GIT, 1 << 20, bytes) or b""
             if not text.startswith(b"gitdir: "):
                 return None
             directory = text.removeprefix(b"gitdir: ").rstrip(b"\r\n")

@@ -21,7 +21,7 @@ from toolserver.processes.pacing import Turnstile
 from toolserver.processes.process import Process
 from toolserver.processes.restart.lost import CANNOT_START, Former
 from toolserver.watches.subscriber import WatchSubscriber
-from toolserver.workspace.root import MAIN
+from toolserver.workspace.names import MAIN
 
 GOING_AWAY = 1001
 NORMAL = 1000

@@ -22,7 +22,7 @@ from toolserver.calls.schema import schema
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import Header, answer, error_body, send_json
 from toolserver.http.body import MAX_BODY, BodyTooLarge, Left, disconnected, read_body
-from toolserver.workspace.root import MAIN
+from toolserver.workspace.names import MAIN
 
 CLIENT_LEFT = 499
 """Status in the log of a call whose client left before its body was whole; nothing is sent then."""

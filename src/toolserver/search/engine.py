@@ -19,8 +19,8 @@ from toolserver.git.rule_files import GitFiles
 from toolserver.search.judge import judge
 from toolserver.search.pattern import Plan, analyse
 from toolserver.search.scheduler import Threads
+from toolserver.workspace.names import MAIN
 from toolserver.workspace.paths import Tree, kind
-from toolserver.workspace.root import MAIN
 
 MAX_PATHS = 5000
 """Paths of a glob."""

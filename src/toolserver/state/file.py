@@ -12,7 +12,8 @@ from typing import Protocol
 
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
 from toolserver._fast.rename import rename_new
-from toolserver.state.kd import KD, open_kd
+from toolserver.state.kd import open_kd
+from toolserver.workspace.names import KD
 
 LARGEST = 1 << 30
 """Bytes of a file that is read at all."""

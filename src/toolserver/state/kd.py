@@ -6,8 +6,7 @@ import contextlib
 import os
 
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
-
-KD = b".kd"
+from toolserver.workspace.names import KD
 
 
 def open_kd(root: int, below: bytes = KD) -> int:

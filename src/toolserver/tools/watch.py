@@ -20,8 +20,8 @@ from toolserver.search.pattern import analyse
 from toolserver.watches.filter import WatchFilter
 from toolserver.watches.paths import PathWatch
 from toolserver.watches.watch import PrintSink, Start, Watch, WatchRequest, forward_output
+from toolserver.workspace.names import AGENTS, MAIN
 from toolserver.workspace.paths import failure
-from toolserver.workspace.root import MAIN, TREES
 
 
 class WatchArguments(Arguments, kw_only=True, frozen=True):
@@ -99,7 +99,7 @@ def _targets(call: Call, paths: list[str]) -> list[bytes]:
 
 async def _path_watch(call: Call, targets: list[bytes], watch: Watch) -> PathWatch:
     rules = await asyncio.to_thread(GitFiles().now, call.tree.fd)
-    hidden = frozenset([TREES.encode()]) if call.tree.name == MAIN else frozenset[bytes]()
+    hidden = frozenset([AGENTS]) if call.tree.name == MAIN else frozenset[bytes]()
     watched = WatchFilter(targets, rules.base, rules.tracked, hidden)
     try:
         root = os.open(b"/proc/self/fd/%d" % call.tree.fd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

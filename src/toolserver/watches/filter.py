@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 from toolserver._fast.git_index import Tracked
 from toolserver._fast.ignore import Rules
 from toolserver.watches.events import is_temporary
-
-STATE = b".kd"
-"""Directories of this name raise nothing, named or not: the server's own state."""
-UNLESS_NAMED = b".git"
-"""Directories of this name raise nothing unless they are named."""
+from toolserver.workspace.names import GIT, KD
 
 
 @dataclass(slots=True)
@@ -55,12 +51,12 @@ class WatchFilter:
         `rules` are those that hold in that directory; None where no rule holds.
         """
         named = parent.names.get(name)
-        if is_dir and name == STATE:
+        if is_dir and name == KD:
             return None
         if not parent.all:
             return named
         if is_dir:
-            if name == UNLESS_NAMED or (not path and name in self._hidden_top) or self.ignored(rules, path, name):
+            if name == GIT or (not path and name in self._hidden_top) or self.ignored(rules, path, name):
                 return named
         elif is_temporary(os.fsdecode(name)):
             return named

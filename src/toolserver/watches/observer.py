@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from toolserver._fast import inotify
 from toolserver.watches.events import MODIFY, Change
 from toolserver.watches.filter import WatchFilter
-from toolserver.watches.rule_files import RULE_FILES
 from toolserver.watches.snapshot import Directory, Snapshot
+from toolserver.workspace.names import IGNORE_FILES
 
 MASK = (
     inotify.CREATE
@@ -159,7 +159,7 @@ class Observer:
         if not name:
             return
         is_dir = bool(mask & inotify.ISDIR)
-        if name in RULE_FILES and not mask & inotify.MODIFY:  # not while it is being written
+        if name in IGNORE_FILES and not mask & inotify.MODIFY:  # not while it is being written
             self._snapshot.read_rules(at, self._drained.earliest_ns(), out)
         if is_dir:
             self._take_directory(at, mask, name, out)

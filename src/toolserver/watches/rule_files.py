@@ -6,16 +6,15 @@ import os
 from collections.abc import Container
 
 from toolserver.git.rule_files import MAX_RULES
+from toolserver.workspace.names import IGNORE_FILES
 
-RULE_FILES = (b".gitignore", b".ignore")
-"""Names of the files whose rules hold in their directory, in the order in which `Rules.push` takes them."""
-RuleFiles = tuple[bytes | None, bytes | None]
+RuleFiles = tuple[bytes | None, ...]
+"""Contents of a directory's ignore files, in the order of IGNORE_FILES, which `Rules.push` takes."""
 
 
 def read_rule_files(directory: int, names: Container[bytes]) -> RuleFiles:
     """Return the contents of an open directory's ignore files, of those that are in `names`."""
-    gitignore, dotignore = (_read(directory, name) if name in names else None for name in RULE_FILES)
-    return gitignore, dotignore
+    return tuple(_read(directory, name) if name in names else None for name in IGNORE_FILES)
 
 
 def _read(directory: int, name: bytes) -> bytes | None:

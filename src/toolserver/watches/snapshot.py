@@ -19,7 +19,8 @@ from toolserver._fast.inotify import birth_ns
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
 from toolserver.watches.events import CREATE, MODIFY, REMOVE, Change
 from toolserver.watches.filter import Scope, WatchFilter
-from toolserver.watches.rule_files import RULE_FILES, RuleFiles, read_rule_files
+from toolserver.watches.rule_files import RuleFiles, read_rule_files
+from toolserver.workspace.names import IGNORE_FILES
 from toolserver.workspace.root import identity
 
 Stamp = tuple[int, int, int, int, int]
@@ -38,7 +39,7 @@ class Directory:
     scope: Scope
     above: Rules | None
     """The ignore rules before its own files; None below an ignored directory that was named: no rule holds there."""
-    rule_files: RuleFiles = (None, None)
+    rule_files: RuleFiles = (None,) * len(IGNORE_FILES)
     files: dict[bytes, Stamp | None] = field(default_factory=dict)
     dirs: dict[bytes, Directory] = field(default_factory=dict)
     hidden: set[bytes] = field(default_factory=set)
@@ -263,12 +264,12 @@ class Snapshot:
         if fd < 0:
             return
         try:
-            self._new_rules(at, fd, read_rule_files(fd, RULE_FILES), since_ns, out)
+            self._new_rules(at, fd, read_rule_files(fd, IGNORE_FILES), since_ns, out)
         finally:
             os.close(fd)
 
     def _new_rules(self, at: Directory, fd: int, files: RuleFiles, since_ns: int, out: list[Change]) -> None:
-        changed = [name for name, old, new in zip(RULE_FILES, at.rule_files, files, strict=True) if old != new]
+        changed = [name for name, old, new in zip(IGNORE_FILES, at.rule_files, files, strict=True) if old != new]
         if not changed:
             return
         shown_ns = since_ns

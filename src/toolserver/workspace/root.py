@@ -8,10 +8,9 @@ import re
 
 from toolserver._fast.paths import collapse
 from toolserver.errors import BadArgument
+from toolserver.workspace.names import AGENTS, MAIN
 from toolserver.workspace.paths import Tree, failure
 
-MAIN = "main"
-TREES = ".agents"
 _NAME = re.compile(r"[a-z0-9-]{1,32}")
 _NO_DIRECTORY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 
@@ -60,7 +59,7 @@ class Workspace:
             return Tree(MAIN, self.root, root.fd, self.spellings, root)
         if not _NAME.fullmatch(name):
             raise BadArgument(f"tree: expected a string of 1 to 32 of a-z, 0-9 and -, not {name[:64]!r}")
-        below = f"{TREES}/{name}".encode()
+        below = os.path.join(AGENTS, name.encode())
         try:
             fd = Tree(MAIN, self.root, root.fd, self.spellings, root).open_real(below, os.O_PATH | os.O_DIRECTORY)
         except OSError as error:

@@ -19,10 +19,11 @@ import threading
 
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
 from toolserver.state.kd import open_kd
+from toolserver.workspace.names import KD
 
 TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
 """The whole name of a temp. Watches and walks know the server's own files by it (fullmatch)."""
-RECORDS = b".kd/writes"
+RECORDS = KD + b"/writes"
 _RECORD = re.compile(r"[0-9a-f]{24}")
 _ROOM = 64 * 1024
 """Bytes of a record after which it is written anew with what is still under way."""

@@ -10,8 +10,8 @@ import stat
 from dataclasses import dataclass
 
 from toolserver.processes.working_directory import WorkingDirectory
-from toolserver.state.kd import KD, open_kd
-from toolserver.workspace.root import MAIN, TREES
+from toolserver.state.kd import open_kd
+from toolserver.workspace.names import AGENTS, KD, MAIN
 
 STATUS_FD = 8
 """Where bubblewrap writes the pid of the first process inside, and the exit code of a command that was executed."""
@@ -74,7 +74,7 @@ class Capsule:
         """Return bubblewrap's argv for one tree, up to where the command's own begins. Makes `.kd/home`."""
         root = directory.root
         options = [self.program, *self._fixed, b"--bind", root, root]
-        agents = os.path.join(root, TREES.encode())
+        agents = os.path.join(root, AGENTS)
         if directory.tree == MAIN and _is_directory(agents):
             options += [b"--tmpfs", agents]
         folder = os.path.join(root, KD)
@@ -98,7 +98,7 @@ class Capsule:
         """Return why a program cannot be executed inside, as an errno; 0: nothing is known against it."""
         real = os.path.realpath(path)
         places = (directory.root, *map(os.path.realpath, SYSTEM), *self._view.bind_ro)
-        hidden = os.path.join(directory.root, TREES.encode()) + b"/"
+        hidden = os.path.join(directory.root, AGENTS) + b"/"
         if not any(real.startswith(place.rstrip(b"/") + b"/") for place in places) or (
             directory.tree == MAIN and real.startswith(hidden)
         ):

@@ -8,7 +8,7 @@ import tempfile
 
 from toolserver.processes.capsule.bubblewrap import Capsule, Unavailable, View
 from toolserver.processes.working_directory import WorkingDirectory
-from toolserver.workspace.root import MAIN
+from toolserver.workspace.names import MAIN
 
 TRIAL_S = 10.0
 """Seconds that the trial run may take."""

@@ -14,8 +14,8 @@ from toolserver.processes.program import Program, candidates, cannot
 from toolserver.processes.stdio import above_given
 from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.processes.wrapper import Launch, Wrapper
+from toolserver.workspace.names import AGENTS, MAIN
 from toolserver.workspace.paths import MAX_PATH
-from toolserver.workspace.root import MAIN, TREES
 
 TERMINAL_WITH_INPUT = (b"setsid", b"-c")
 """Makes the terminal on standard input the controlling one."""
@@ -39,8 +39,9 @@ class CapsuleWrapper(Wrapper):
     def check(self, launch: Launch, path: bytes) -> None:
         """Raise BadArgument for a directory that cannot be entered inside, ToolError for a program not seen there."""
         directory = launch.directory
-        if directory.tree == MAIN and directory.cwd.startswith(TREES.encode() + b"/"):
-            raise BadArgument(f"cwd: in main's capsule {TREES} is covered; name the working directory as `tree`")
+        if directory.tree == MAIN and directory.cwd.startswith(AGENTS + b"/"):
+            agents = AGENTS.decode()
+            raise BadArgument(f"cwd: in main's capsule {agents} is covered; name the working directory as `tree`")
         if len(directory.path) >= MAX_PATH:
             shown = directory.path[:64].decode(errors="replace")
             raise BadArgument(f"cwd: {shown}… is too long a path for the capsule")

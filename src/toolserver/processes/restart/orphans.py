@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from toolserver.processes.capsule.bubblewrap import STATUS_FD
 from toolserver.processes.procfs import Status, arguments, everything, status
 from toolserver.processes.restart.children import Note, left_behind
-from toolserver.workspace.root import TREES
+from toolserver.workspace.names import AGENTS
 
 PATIENCE = 5.0
 """Seconds in which everything has to be gone after KILL."""
@@ -93,7 +93,7 @@ def _binds(words: list[bytes], root: bytes) -> bool:
         return False
     place = b"".join(words[words.index(b"--bind") + 1 :][:1])
     above, name = os.path.split(place)
-    return place == root or (above == os.path.join(root, TREES.encode()) and bool(name))
+    return place == root or (above == os.path.join(root, AGENTS) and bool(name))
 
 
 def _is_served(capsule: Status) -> bool:
