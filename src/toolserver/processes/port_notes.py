@@ -2,58 +2,74 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import re2
 
 if TYPE_CHECKING:
     from toolserver.processes.process import Process
 
 SEEN = 64 * 1024
-"""Bytes at the end of the output that are looked at."""
-_TAKEN = re.compile(
-    r"EADDRINUSE|AddrInUse|address (?:is )?already in use|port(?: \d+)? is (?:already )?in use"
-    r"|already (?:running|listening) on port",
-    re.IGNORECASE,
+"""Bytes at the end of the output, and at the beginning of the command, that are looked at."""
+TRIES = 16
+"""Numbers that one pattern may find in a line before it is given up: those that are no port."""
+
+# Commands and output are anybody's text, so the patterns are RE2's, whose time grows with the text and never faster.
+re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
+_TAKEN = re2.compile(
+    rb"(?i)EADDRINUSE|AddrInUse|address (?:is )?already in use|port(?: \d+)? is (?:already )?in use"
+    rb"|already (?:running|listening) on port"
 )
 _IN_MESSAGE = [
-    re.compile(pattern, re.IGNORECASE)
+    re2.compile(b"(?i)" + pattern)
     for pattern in (
-        r"\bport[ :=]+(\d{1,5})\b",
-        r"(?:\d+\.\d+\.\d+\.\d+|\]|::|\*|\blocalhost):(\d{1,5})\b",
-        r"\(['\"][^'\"]*['\"], (\d{1,5})[,)]",
-        r"(?:^|\s):(\d{1,5})\b",
-        r"\b[a-z][\w-]*(?:\.[\w-]+)+:(\d{1,5})\b",
+        rb"\bport[ :=]+(\d{1,5})\b",
+        rb"(?:\d+\.\d+\.\d+\.\d+|\]|::|\*|\blocalhost):(\d{1,5})\b",
+        rb"\(['\"][^'\"]*['\"], (\d{1,5})[,)]",
+        rb"(?:^|\s):(\d{1,5})\b",
+        rb"\b[a-z][\w-]*(?:\.[\w-]+)+:(\d{1,5})\b",
     )
 ]
 _IN_COMMAND = [
-    re.compile(pattern)
+    re2.compile(pattern)
     for pattern in (
-        r"--?[\w-]*port[ =]['\"]?(\d{1,5})\b",
-        r"\b[A-Z_]*PORT=['\"]?(\d{1,5})\b",
-        r"(?:^|\s)-[pPl] ?['\"]?(?:[\w.]*:)?(\d{1,5})\b",
-        r"(?:\d+\.\d+\.\d+\.\d+|\]|\blocalhost):(\d{1,5})\b",
-        r"(?:^|\s):(\d{1,5})\b",
-        r"http\.server (?:-\S+ )*(\d{1,5})\b",
+        rb"--?[\w-]*port[ =]['\"]?(\d{1,5})\b",
+        rb"\b[A-Z_]*PORT=['\"]?(\d{1,5})\b",
+        rb"(?:^|\s)-[pPl] ?['\"]?(?:[\w.]*:)?(\d{1,5})\b",
+        rb"(?:\d+\.\d+\.\d+\.\d+|\]|\blocalhost):(\d{1,5})\b",
+        rb"(?:^|\s):(\d{1,5})\b",
+        rb"http\.server (?:-\S+ )*(\d{1,5})\b",
     )
 ]
 
 
 def port_note(process: Process) -> str | None:
-    """Return `port N in use` for a bind failure in what an exited process printed; the message's port beats others."""
+    """Return `port N in use` for a bind failure in what an exited process printed, else None.
+
+    A port in the message counts before one in the command.
+    """
     ring = (process.stderr if process.command.terminal is None else process.stdout).ring
-    lines = ring.slice(max(ring.start, ring.total - SEEN), ring.total).decode(errors="replace").splitlines()
+    lines = ring.slice(max(ring.start, ring.total - SEEN), ring.total).splitlines()
     told = [line for line in lines if _TAKEN.search(line)]
     if not told:
         return None
-    command = " ".join([*(f"{name}={value}" for name, value in process.command.env.items()), process.command.shown])
-    found = _port(told, _IN_MESSAGE) or _port([command], _IN_COMMAND)
+    found = _port(told, _IN_MESSAGE) or _port([_command(process)], _IN_COMMAND)
     return f"port {found} in use" if found else None
 
 
-def _port(texts: list[str], patterns: list[re.Pattern[str]]) -> str | None:
+def _command(process: Process) -> bytes:
+    """Return the beginning of a command, its variables first."""
+    command = process.command
+    shown = " ".join([*(f"{name}={value}" for name, value in command.env.items()), command.shown])
+    return shown[:SEEN].encode(errors="replace")
+
+
+def _port(texts: Iterable[bytes], patterns: Iterable[Any]) -> int | None:
     for text in texts:
         for pattern in patterns:
-            for found in pattern.finditer(text):
-                if 0 < int(found[1]) < 65536:
-                    return found[1]
+            for match in islice(pattern.finditer(text), TRIES):
+                if 0 < (port := int(match[1])) < 65536:
+                    return port
     return None
