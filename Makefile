@@ -21,8 +21,12 @@ build: .venv/.built
 	$(BIN)/python setup.py -q build_ext --inplace -j $$(nproc)
 	touch $@
 
+# The server's commands inherit its environment, and a make among them would take these for its own: what make sets, and
+# what was given on its command line. A MAKEFLAGS from before make cannot be told from make's and goes, too.
+OF_MAKE = ROOT ARGS MAKEFLAGS MAKELEVEL MAKEOVERRIDES MAKE_RESTARTS MAKE_TERMERR MAKE_TERMOUT MFLAGS GNUMAKEFLAGS \
+    $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 serve: build
-	$(BIN)/toolserver serve $(ROOT) $(ARGS)
+	exec env $(OF_MAKE:%=-u %) $(BIN)/toolserver serve $(ROOT) $(ARGS)
 
 # What the tests run beside Python: installed with apt-get where that is allowed, else named.
 system:

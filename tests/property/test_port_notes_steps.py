@@ -18,8 +18,10 @@ from toolserver.processes.port_notes import SEEN, TRIES, port_note
 
 PATTERNS = [port_notes._TAKEN, *port_notes._IN_MESSAGE, *port_notes._IN_COMMAND]
 PIECES = [
-    "-", "--port", "port ", "port=", "PORT=", "_", "a", "a.b", ".", ":", "::", "]", "*", "localhost", "('", "', ", ",", ")", " ",
-    "0", "70000", "3000", "http.server ", "-p ", "-http.server ", "1.2.3.4", "EADDRINUSE ", "address already in use ",
+    "-",
+    "--port", "port ", "port=", "PORT=", "_", "a", "a.b", ".", ":", "::", "]", "*", "localhost", "('", "', ", ",", ")",
+    " ", "0", "70000",
+    "3000", "http.server ", "-p ", "-http.server ", "1.2.3.4", "EADDRINUSE ", "address already in use ",
 ]  # fmt: skip
 
 
