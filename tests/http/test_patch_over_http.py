@@ -123,8 +123,12 @@ def test_other_kinds_of_diff(server: Server) -> None:
     assert "word diff" in refused(server, 400, word)
     combined = f"diff --cc f\nindex 1,2..3\n{HEADER}@@@ -1,1 -1,1 +1,2 @@@\n  hello world\n++b\n"
     assert "combined diff" in refused(server, 400, combined)
-    refused(server, 400, "*** a/f\n--- b/f\n***************\n*** 1 ****\n! hello world\n--- 1 ----\n! x\n")
-    refused(server, 400, "1c1\n< hello world\n---\n> x\n")
+    context = "*** a/f\n--- b/f\n***************\n*** 1 ****\n! hello world\n--- 1 ----\n! x\n"
+    assert "context diff" in refused(server, 400, context)
+    assert "plain `diff`" in refused(server, 400, "1c1\n< hello world\n---\n> x\n")
+    for line in ("*** Update File: f\n@@ def f():\n-a", "*** Update File: f\n@@\n a\n-b", "*** Add File: n\n+x"):
+        assert "*** Begin Patch" in refused(server, 400, f"*** Begin Patch\n{line}\n*** End Patch\n")
+    assert "SEARCH/REPLACE" in refused(server, 400, "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n")
 
 
 def test_what_cannot_be_seen_is_shown(server: Server) -> None:

@@ -23,6 +23,7 @@ MODULES = (headers, messages, names, parser, staging)
 USES = {
     (headers, "_OCTAL"): "fullmatch",
     (headers, "_INDEX"): "fullmatch",
+    (messages, "_NORMAL"): "fullmatch",
     (names, "_STAMP"): "fullmatch",
     (names, "_QUOTED"): "match",
     (names, "_ESCAPE"): "sub",

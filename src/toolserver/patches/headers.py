@@ -76,6 +76,8 @@ class Part:
     mode: int | None = None
     """What the file shall have."""
     index: tuple[bytes, bytes] | None = None
+    index_mode: int | None = None
+    """Of both sides."""
     binary: Binary | None = None
     hunks: udiff.Hunks | None = None
 
@@ -109,20 +111,27 @@ def _mode(text: bytes, line: int) -> int:
 
 
 def _new_file(part: Part, text: bytes, line: int) -> None:
-    part.new_file, part.mode = True, _mode(text, line)
+    _new_mode(part, text, line)
+    part.new_file = True
 
 
 def _deleted(part: Part, text: bytes, line: int) -> None:
-    _mode(text, line)
+    _old_mode(part, text, line)
     part.deleted = True
 
 
 def _old_mode(part: Part, text: bytes, line: int) -> None:
-    part.old_mode = _mode(text, line)
+    part.old_mode = _agreed(part.old_mode, _mode(text, line), line)
 
 
 def _new_mode(part: Part, text: bytes, line: int) -> None:
-    part.mode = _mode(text, line)
+    part.mode = _agreed(part.mode, _mode(text, line), line)
+
+
+def _agreed(known: int | None, mode: int, line: int) -> int:
+    if known not in (None, mode):
+        raise malformed(line, f"the mode 100{mode:o} after the mode 100{known:o} for the same side of the file")
+    return mode
 
 
 def _moved(part: Part, text: bytes, line: int, move: str, source: bool) -> None:
@@ -142,9 +151,11 @@ def _moved(part: Part, text: bytes, line: int, move: str, source: bool) -> None:
 def _index(part: Part, text: bytes, line: int) -> None:
     found = _INDEX.fullmatch(text.strip())
     if found:
+        if part.index not in (None, (found[1], found[2])):
+            raise malformed(line, "a second `index` line")
         part.index = (found[1], found[2])
         if found[3]:
-            _mode(found[3], line)
+            part.index_mode = _mode(found[3], line)
 
 
 EXTENDED: dict[bytes, Callable[[Part, bytes, int], None]] = {
@@ -182,6 +193,10 @@ def check(part: Part) -> None:
     """Refuse a git header whose lines contradict one another; fill in the names that only its first line has."""
     if part.new_file and part.deleted:
         raise malformed(part.line, "one file is both new and deleted")
+    if (part.new_file and part.old_mode is not None) or (part.deleted and part.mode is not None):
+        raise malformed(part.line, "a new file has no old mode, a deleted one no new mode")
+    if part.index_mode is not None and {part.old_mode, part.mode} - {None, part.index_mode}:
+        raise malformed(part.line, "the mode of the `index` line is not that of the lines above it")
     if part.move:
         if part.source is None or part.target is None:
             raise malformed(part.line, f"a {part.move} needs both its `from` and its `to` line")

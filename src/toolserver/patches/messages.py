@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from toolserver._fast import udiff
 
+FORMS = (
+    (b"*** Begin Patch", "this is a `*** Begin Patch` text of apply_patch"),
+    (b"<<<<<<< SEARCH", "these are SEARCH/REPLACE blocks, which `edit` takes as `old` and `new`"),
+    (b"***************", "this is a context diff; `diff -u` writes a unified one"),
+)
+"""What changes in other forms are called, by the beginning of a line that tells them."""
+_NORMAL = re.compile(rb"\d+(?:,\d+)?[acd]\d+(?:,\d+)?")
 SHOWN = 200
 """Characters of a line that an error shows."""
 
@@ -28,6 +36,19 @@ def _letter(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter if letter.isprintable() else json.dumps(letter)[1:-1]
+
+
+def other_form(lines: Iterable[bytes]) -> str:
+    """Return what a text without file headers is; the empty string where it is of no form that is known."""
+    before = b""
+    for line in lines:
+        for beginning, name in FORMS:
+            if line.startswith(beginning):
+                return name
+        if line.startswith((b"< ", b"> ")) and _NORMAL.fullmatch(before):
+            return "this is the output of plain `diff`; `diff -u` writes a unified diff"
+        before = line
+    return ""
 
 
 def _places(error: udiff.Misplaced) -> str:

@@ -10,9 +10,12 @@ from toolserver._fast import udiff
 from toolserver.errors import BadArgument
 from toolserver.patches import headers
 from toolserver.patches.headers import Binary, Part
+from toolserver.patches.messages import other_form
 from toolserver.patches.names import malformed, name_one_file, side_name
 
 _BINARY = re.compile(rb"(literal|delta) ([0-9]{1,9})")
+FIRST_LINES = 1000
+"""How many lines of a text without file headers are looked at to say what it is."""
 _CUT = "the diff ends within a binary patch: it was cut"
 
 
@@ -53,9 +56,13 @@ class _Reading:
         if not self.out.parts:
             raise BadArgument(
                 "diff: expected a unified diff, a string with a `--- a/FILE` line, a `+++ b/FILE` line and hunks that "
-                "begin with `@@ -line,count +line,count @@`; this one has no file header"
+                f"begin with `@@ -line,count +line,count @@`; {self.other_form() or 'this one has no file header'}"
             )
         return self.out
+
+    def other_form(self) -> str:
+        """Say what the text is where it has no file header but is a change in another form that is known."""
+        return other_form(self.diff.line(at) for at in range(min(len(self.diff), FIRST_LINES)))
 
     def line(self, kind: int) -> None:
         """Take one line that is more than text."""
@@ -96,7 +103,9 @@ class _Reading:
         self.check_half()
         part = self.part
         if part is None:
-            raise malformed(self.at + 1, "a hunk before any file header (a `--- ` and a `+++ ` line)")
+            found = "a hunk before any file header (a `--- a/FILE` and a `+++ b/FILE` line)"
+            form = "" if self.out.parts else self.other_form()
+            raise malformed(self.at + 1, f"{found}; {form}" if form else found)
         if part.binary is not None or (part.git is not None and part.new is None):
             raise malformed(self.at + 1, "a hunk without the `--- ` and `+++ ` lines of its file")
         if part.hunks is not None:
