@@ -288,3 +288,13 @@ def test_list_after_a_body_that_is_in_the_file(server: Server) -> None:
     server.put("f", "a\nc\n\n item\n")
     error = refused(server, 500, f"{HEADER}@@ -1,2 +1,3 @@\n a\n+b\n c\n\n- item\n+ other\n\n{NEXT}")
     assert "counts" in error
+
+
+def test_notes_are_bounded(server: Server) -> None:
+    """After a thousand notes the answer tells only how many more there were."""
+    count = 1500
+    server.put("f", "".join(f"a{at}\n" for at in range(count)))
+    hunks = "".join(f"@@ @@\n-a{at}\n+b{at}\n" for at in range(count))
+    notes = server.ok("patch", diff=HEADER + hunks)["notes"]
+    assert len(notes) == 1001
+    assert "500 more" in notes[-1]

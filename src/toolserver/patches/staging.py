@@ -78,9 +78,9 @@ def stage(batch: Batch, cwd: bytes, diff: Parts) -> Outcome:
     staging = _Staging(batch, cwd, diff)
     for number, part in enumerate(diff.parts):
         staging.take(number, part)
-    if len(staging.out.notes) > NOTES:
-        more = len(staging.out.notes) - NOTES
-        staging.out.notes[NOTES:] = [f"and {more} more of this kind"]
+    notes = staging.out.notes
+    if len(notes) + staging.left_out > NOTES:
+        notes[NOTES:] = [f"and {len(notes) + staging.left_out - NOTES} more of this kind"]
     return staging.out
 
 
@@ -105,6 +105,8 @@ class _Staging:
         """Files that earlier mails have changed, as they left them; all others are as on disk."""
         self.changed: dict[bytes, File] = {}
         """Files that this mail has changed so far, by link-free path."""
+        self.left_out = 0
+        """How many notes there are beside those in `out`."""
         self.work = 0
         """Bytes of files that hunks were placed in so far."""
         self.displaced: dict[bytes, _Before] = {}
@@ -304,7 +306,10 @@ class _Staging:
                 file.check_size(error.size)
                 raise AssertionError("a result over the limit is over the limit") from error
             for hunk in forgiven:
-                self.out.notes.extend(notes(place.given, part.hunks, *hunk))
+                if len(self.out.notes) < NOTES:
+                    self.out.notes.extend(notes(place.given, part.hunks, *hunk))
+                else:
+                    self.left_out += hunk[-1].bit_count()
         else:
             return content
         if changed == content:
