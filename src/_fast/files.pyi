@@ -1,5 +1,12 @@
 """Reading a file from its descriptor: at once from the page cache, or whole without the GIL."""
 
+def keep_large_buffers_apart() -> bool:
+    """Have buffers of 4 MiB and more mapped alone, for the whole process, so that their memory goes back when freed.
+
+    By itself glibc raises that bound to 32 MiB with the first large buffer that is freed; the later ones come from
+    heaps, of which only the end goes back. False: the C library knows no such bound.
+    """
+
 def in_memory(fd: int) -> bool:
     """Whether a descriptor's file system is tmpfs or ramfs, which wait for no disk."""
 

@@ -330,6 +330,34 @@ inline int append_json(Text *text, const char *data, size_t size) noexcept {
     return 0;
 }
 
+/* A part of what `number` wrote: its bytes, the bytes of text they stand for, and the lines. */
+struct Part {
+    size_t size;
+    size_t text;
+    size_t lines;
+};
+
+/* Find the longest part of numbered lines, without the quotes, that is whole lines and stands for at most `most` bytes of
+ * text. One pass over the escapes. */
+inline Part part_within(const uint8_t *begin, const uint8_t *end, size_t most) noexcept {
+    const uint8_t *at = begin;
+    size_t text = 0, ended = 0;
+    Part part{0, 0, 0};
+    while (at < end) {
+        const void *found = std::memchr(at, '\\', static_cast<size_t>(end - at));
+        const uint8_t *escape = found == nullptr ? end : static_cast<const uint8_t *>(found);
+        text += static_cast<size_t>(escape - at);
+        if (text > most) return part;
+        at = escape;
+        if (at == end) break;
+        if (at[1] == 'n') part = Part{static_cast<size_t>(at - begin), text, ++ended};
+        at += at[1] == 'u' ? 6 : 2;  /* \u only for a control: one byte */
+        text++;
+    }
+    if (text > most) return part;
+    return Part{static_cast<size_t>(end - begin), text, begin < end ? ended + 1 : 0};
+}
+
 /* -------------------------------------------------------------------------------------------- UTF-16 to UTF-8 */
 
 inline uint8_t *put_code_point(uint8_t *out, uint32_t code) noexcept {

@@ -12,6 +12,12 @@ def number(data: bytes, offset: int, limit: int, *, start: int = 0) -> tuple[byt
     below 1, limit below 0, start outside the data. Room is taken for the most it can be, touched and kept what it is.
     """
 
+def text_within(numbered: bytes, most: int) -> tuple[int, int, int]:
+    """Find the longest part of `number`'s string that is whole lines and at most `most` bytes of text.
+
+    Return the bytes of text (what the JSON stands for, as UTF-8), where the part ends in the string, and its lines.
+    """
+
 def utf8_of_utf16(data: bytes, *, big: bool, start: int = 0) -> bytes:
     """Return UTF-16 from `start` on as UTF-8; a lone surrogate and an odd last byte become U+FFFD each."""
 

@@ -17,7 +17,12 @@ cdef extern from "lines.h" namespace "lines" nogil:
         const uint8_t* skip(const uint8_t* at, const uint8_t* end, size_t* feeds) noexcept
         Measure measure(const uint8_t* at, const uint8_t* end) noexcept
         uint8_t* number(const uint8_t* at, const uint8_t* end, uint8_t* out, uint64_t first) noexcept
+    cppclass Part:
+        size_t size
+        size_t text
+        size_t lines
     const size_t SLACK
+    Part part_within(const uint8_t* begin, const uint8_t* end, size_t most) noexcept
     size_t decimal(uint8_t* out, uint64_t number) noexcept
     void prefer_huge_pages(uint8_t* data, size_t size) noexcept
     uint8_t* from_utf16(const uint8_t* at, const uint8_t* end, bint big, uint8_t* out) noexcept
@@ -91,6 +96,17 @@ def number(bytes data not None, Py_ssize_t offset, Py_ssize_t limit, *, Py_ssize
             used = kernels().number(window.begin, window.end, out + 1, offset)
     used[0] = c'"'
     return finished(made, used + 1 - out), window.total, truncated
+
+
+def text_within(bytes numbered not None, size_t most):
+    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(numbered) + 1
+    cdef const uint8_t* end = begin + PyBytes_GET_SIZE(numbered) - 2
+    cdef Part part
+    if end < begin:
+        raise ValueError("not a JSON string")
+    with nogil:
+        part = part_within(begin, end, most)
+    return part.text, part.size + 1, part.lines
 
 
 def utf8_of_utf16(bytes data not None, *, bint big, Py_ssize_t start=0):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import uvloop
 
 from toolserver import log
+from toolserver._fast.files import keep_large_buffers_apart
 from toolserver.app import Application, make_app
 from toolserver.http.server import STOPS, Server, warn_of_untested_uvicorn
 from toolserver.settings import Settings, StartError
@@ -31,6 +32,7 @@ def serve(settings: Settings) -> None:
         signal.signal(number, lambda number, _: early.append(number))
     log.configure(settings.log_level)
     warn_of_untested_uvicorn()
+    keep_large_buffers_apart()
     app = make_app(settings)
     try:
         with listening(settings) as sockets:

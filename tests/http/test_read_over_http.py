@@ -91,9 +91,60 @@ def test_one_long_line(server: Server) -> None:
 
 
 def test_only_line_ends(server: Server) -> None:
-    """The most lines a file can have."""
-    got = content(server, b"\n" * LIMIT, limit=10**9)
-    assert (len(got), got[-1]) == (LIMIT, f"{LIMIT}\t")
+    """The most lines that a file can have whose text fits into one call, and §13 as many as fit of one with more."""
+    most = 64 * 1024 * 1024
+    for size in (7_000_000, LIMIT):
+        server.put("f", b"\n" * size)
+        answer = server.ok("read", path="f", limit=10**9)
+        got = answer["content"].split("\n")
+        assert got[-1] == f"{len(got)}\t"
+        assert answer["total_lines"] == size
+        assert answer["truncated"] is (size == LIMIT)
+        assert (len(got) == size) is (size != LIMIT)
+        assert len(answer["content"]) <= most
+    assert len(answer["content"]) + len(f"\n{len(got) + 1}\t") > most
+    rest = server.ok("read", path="f", offset=len(got) + 1, limit=1)
+    assert rest["content"] == f"{len(got) + 1}\t"
+
+
+def test_text_of_several_files(server: Server) -> None:
+    """§13 64 MiB of text: the file that does not fit and those after it hold an error, what came before is whole."""
+    line = "é\t\\" + "x" * 93 + "\n"
+    text = (line * (10_000_000 // len(line.encode()))).encode()
+    server.put("big", text)
+    server.put("small", "s\n")
+    server.put("photo", png(4, 4))
+    files = server.ok("read", paths=["small", *["big"] * 7, "small", "photo", "none"], limit=10**9)["files"]
+    shown = [file for file in files if "content" in file]
+    assert [len(file.get("content", "")) > 0 for file in files] == [True] * 7 + [False] * 4
+    assert [file["total_lines"] for file in shown] == [1, *[text.count(b"\n")] * 6]
+    assert not any(file["truncated"] for file in shown)
+    size = sum(len(file["content"].encode()) for file in shown)
+    assert size <= 64 * 1024 * 1024 < size + len(shown[-1]["content"].encode())
+    for file, path in zip(files[7:], ["big", "small", "photo", "none"], strict=True):
+        assert set(file) == {"path", "error"}
+        assert path in file["error"]
+        assert "further call" in file["error"]
+    assert "content" in server.ok("read", paths=["big"], limit=10**9)["files"][0]
+
+
+def test_text_that_fits_exactly(server: Server) -> None:
+    """The limit itself fits, one byte more does not; numbers, tabs and line feeds count."""
+    most = 64 * 1024 * 1024
+    server.put("big", b"x" * 10_485_000)  # its text is two longer
+    server.put("rest", b"x" * (most - 6 * 10_485_002 - 2))
+    paths = [*["big"] * 6, "rest"]
+    files = server.ok("read", paths=paths)["files"]
+    assert sum(len(file["content"]) for file in files) == most
+    server.put("rest", b"x" * (most - 6 * 10_485_002 - 1))
+    assert "error" in server.ok("read", paths=paths)["files"][6]
+
+
+def test_text_that_is_longer_as_json(server: Server) -> None:
+    """Controls take six bytes: an answer is bounded as sent, too."""
+    server.put("f", b"x" * 8192 + b"\1" * (LIMIT - 8192))
+    files = server.ok("read", paths=["f"] * 6)["files"]
+    assert ["content" in file for file in files] == [True] + [False] * 5
 
 
 def test_only_controls(server: Server) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from fuzz.fuzz_lines import check, twin
 from hypothesis import given, settings
@@ -48,6 +50,20 @@ def test_windows_make_up_the_whole(data: bytes, cut: int) -> None:
         (lines.json_string(text.encode()).decode(), more) for text, _, more in windows
     ]
     assert "\n".join(text for text, _, _ in windows) == whole
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(data=TEXTS, offset=st.integers(1, 12), most=st.integers(0, 400))
+def test_text_within(data: bytes, offset: int, most: int) -> None:
+    """The longest whole lines that have at most so many bytes as text, told in both measures."""
+    numbered, _, _ = lines.number(data, offset, 1000)
+    shown = json.loads(numbered).split("\n") if len(numbered) > 2 else []
+    kept: list[str] = []
+    while len(kept) < len(shown) and len("\n".join(shown[: len(kept) + 1]).encode()) <= most:
+        kept = shown[: len(kept) + 1]
+    text, end, count = lines.text_within(numbered, most)
+    assert json.loads(numbered[:end] + b'"') == "\n".join(kept)
+    assert (text, count) == (len("\n".join(kept).encode()), len(kept))
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 300_000])

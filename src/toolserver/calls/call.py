@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.client import Client
+from toolserver.calls.large_answers import AnswerMemory
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
 from toolserver.watches.table import WatchTable
@@ -19,6 +20,20 @@ from toolserver.writing.writer import Writer
 A = TypeVar("A", bound=Arguments)
 Answer = dict[str, Any]
 """A tool's answer: what orjson can write, `orjson.Fragment` included."""
+
+Pieces = list[bytes | memoryview]
+"""JSON in pieces, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A large answer that is JSON already, in pieces that are sent one after the other and dropped as they go."""
+
+    pieces: Pieces
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,7 @@ class Services:
     watches: WatchTable
     search: SearchEngine
     fence: Fence = Fence()
+    answer_memory: AnswerMemory = field(default_factory=AnswerMemory)
     readers: Readers = field(default_factory=Readers)
 
 
@@ -61,4 +77,4 @@ class Tool(Generic[A]):
     name: str
     description: str
     arguments: type[A]
-    run: Callable[[Call, A], Awaitable[Answer]]
+    run: Callable[[Call, A], Awaitable[Answer | Written]]

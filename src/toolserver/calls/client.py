@@ -20,13 +20,14 @@ class Client:
     which the dispatcher's caller does before it sends the answer.
     """
 
-    __slots__ = ("_callbacks", "_gone", "_leave", "_task")
+    __slots__ = ("_callbacks", "_ends", "_gone", "_leave", "_task")
 
     def __init__(self, leave: Callable[[], Awaitable[None]] | None = None) -> None:
         self._leave = leave
         self._gone = False
         self._task: asyncio.Task[None] | None = None
         self._callbacks: list[Callable[[], None]] = []
+        self._ends: list[Callable[[], None]] = []
 
     @property
     def gone(self) -> bool:
@@ -47,6 +48,16 @@ class Client:
         self._gone = True
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
+            callback()
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when the answer has been sent, or dropped because the client left."""
+        self._ends.append(callback)
+
+    def end(self) -> None:
+        """Say that nothing of the answer is kept any more."""
+        ends, self._ends = self._ends, []
+        for callback in ends:
             callback()
 
     def close(self) -> None:

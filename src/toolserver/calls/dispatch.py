@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolserver.calls.call import Answer, Call, Services, Tool
+from toolserver.calls.call import Answer, Call, Services, Tool, Written
 from toolserver.calls.client import Client
 from toolserver.calls.coercion import check
 from toolserver.calls.parsing import off_loop
@@ -23,7 +23,7 @@ def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:
 
 async def dispatch(
     services: Services, tool: Tool[Any], raw: dict[str, Any], url_tree: str | None, client: Client, *, size: int = 0
-) -> Answer:
+) -> Answer | Written:
     """Check the call, whose JSON took `size` bytes, and run the tool.
 
     Raises ToolError; an argument error also names the unknown keys of the call.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,11 @@ Header = tuple[bytes, bytes]
 JSON: Header = (b"content-type", b"application/json")
 ONE_WRITE = 64 * 1024
 """Bytes of a body that is copied behind its head for one write; of a larger one the copy costs more than a write."""
+
+ONE_PART = 256 * 1024
+"""Bytes of a large answer that are handed to the connection at a time."""
+STALL_S = 30.0
+"""Seconds without progress after which a large answer is given up."""
 
 
 def answer(status: int, body: Any, headers: dict[str, str] | None = None) -> Response:
@@ -34,6 +40,32 @@ def json_head(status: int, headers: Iterable[Header], size: int, *, close: bool)
         parts.append(b"connection: close\r\n")
     parts.append(b"content-length: %d\r\n\r\n" % size)
     return b"".join(parts)
+
+
+async def send_pieces(scope: Scope, send: Send, pieces: list[bytes | memoryview]) -> None:
+    """Send a 200 whose JSON is in pieces, each as the client takes it and dropped then; empties `pieces`.
+
+    A client that takes nothing for STALL_S is cut off: its answer would keep memory that other calls wait for.
+    """
+    size = sum(map(len, pieces))
+    said = [JSON, (b"content-length", b"%d" % size)]
+    await send({"type": "http.response.start", "status": 200, "headers": said})
+    pieces.reverse()
+    while pieces:
+        view = memoryview(pieces.pop())
+        while view:
+            part, view = view[:ONE_PART], view[ONE_PART:]
+            size -= len(part)
+            message = {"type": "http.response.body", "body": part, "more_body": size > 0}
+            try:
+                async with asyncio.timeout(STALL_S):
+                    await send(message)
+            except TimeoutError:
+                if (cycle := getattr(send, "__self__", None)) is not None:
+                    cycle.transport.abort()
+                    await asyncio.sleep(0)  # for the protocol to be told
+                return
+            await asyncio.sleep(0)  # a client on this machine takes parts as fast as they come
 
 
 async def send_json(scope: Scope, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:

@@ -13,14 +13,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolserver import log
-from toolserver.calls.call import Services, Tool
+from toolserver.calls.call import Services, Tool, Written
 from toolserver.calls.client import Client
 from toolserver.calls.coercion import prepare
 from toolserver.calls.dispatch import dispatch, tree_of
 from toolserver.calls.parsing import JsonParser, NotJson, off_loop
 from toolserver.calls.schema import schema
 from toolserver.errors import BadArgument, ToolError
-from toolserver.http.answers import Header, answer, error_body, send_json
+from toolserver.http.answers import Header, answer, error_body, send_json, send_pieces
 from toolserver.http.body import MAX_BODY, BodyTooLarge, Left, disconnected, read_body
 from toolserver.workspace.names import MAIN
 
@@ -59,12 +59,20 @@ class ToolRoutes:
         tool = self._tools.get(name)
         call = _OneCall(scope)
         if tool is None:
-            status, body = 404, error_body(f"unknown tool {name}")
-        else:
-            status, body = await call.run(self._services, tool, length, receive)
-        self._log.write(name, call.tree, status, started, len(body))
-        if status != CLIENT_LEFT:
-            await send_json(scope, send, status, body)
+            body = error_body(f"unknown tool {name}")
+            self._log.write(name, call.tree, 404, started, len(body))
+            await send_json(scope, send, 404, body)
+            return
+        client = Client(partial(disconnected, receive))
+        try:
+            status, found = await call.run(self._services, tool, length, receive, client)
+            self._log.write(name, call.tree, status, started, found.size if isinstance(found, Written) else len(found))
+            if isinstance(found, Written):
+                await send_pieces(scope, send, found.pieces)
+            elif status != CLIENT_LEFT:
+                await send_json(scope, send, status, found)
+        finally:
+            client.end()
 
 
 class _OneCall:
@@ -78,16 +86,15 @@ class _OneCall:
         self.tree: object = MAIN if self.url_tree is None else self.url_tree
 
     async def run(
-        self, services: Services, tool: Tool[Any], length: bytes | None, receive: Receive
-    ) -> tuple[int, bytes]:
+        self, services: Services, tool: Tool[Any], length: bytes | None, receive: Receive, client: Client
+    ) -> tuple[int, bytes | Written]:
         """Return the status and the body."""
-        client = Client(partial(disconnected, receive))
         try:
             body = await read_body(receive, length)
             raw = await off_loop(len(body), _parsed, body)
             self.tree = tree_of(raw, self.url_tree)
             found = await dispatch(services, tool, raw, self.url_tree, client, size=len(body))
-            return 200, orjson.dumps(found)
+            return 200, found if isinstance(found, Written) else orjson.dumps(found)
         except ToolError as error:
             return error.status, error_body(str(error))
         except BodyTooLarge:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import functools
 import os
@@ -12,9 +13,10 @@ import orjson
 from msgspec import Meta
 
 from toolserver._fast.files import read_cached, read_whole
-from toolserver._fast.lines import number, utf8_of_utf16
+from toolserver._fast.lines import number, text_within, utf8_of_utf16
 from toolserver.calls.arguments import Arguments, Entry
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Pieces, Tool, Written
+from toolserver.calls.large_answers import ClientLeft, Share
 from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
 from toolserver.images.kinds import GIF, HEAD, WEBP, frame, image_mime, mime_of
@@ -26,6 +28,12 @@ MAX_FILE = 10_485_760
 """Bytes of a text or an image."""
 MAX_IMAGES = 5_000_000
 """Bytes of base64 of all images of one call."""
+MAX_TEXT = 64 * 1024 * 1024
+"""Bytes of text of one call (specification, section 13)."""
+MAX_SENT = 96 * 1024 * 1024
+"""Bytes of that text as JSON: most is little longer, but a control character takes six."""
+EXPANSION = 12
+"""Bytes of JSON for one of a file, at most: an empty line and its number."""
 MAX_PATHS = 50
 DEFAULT_LIMIT = 2000
 INLINE = 262_144
@@ -72,19 +80,38 @@ class Content:
 
 
 @dataclass(slots=True)
-class Budget:
+class Allowance:
     """What one call may still take."""
 
-    left: int = MAX_IMAGES
+    images: int = MAX_IMAGES
     """Bytes of base64 of its images."""
     inline: int = INLINE
     """Bytes of files that are answered on the event loop."""
+    text: int = MAX_TEXT
+    """Bytes of text, as UTF-8."""
+    sent: int = MAX_SENT
+    """Bytes of text as JSON."""
+    several: bool = False
+    """The call names several files: one that does not fit fails, in place of being cut."""
+    share: Share | None = None
+    """Memory of large answers that the call holds."""
 
 
-async def run(call: Call, args: ReadArguments) -> Answer:
+class _Full(ToolError):
+    """A file does not fit into what the call may still take."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(
+            f"{given}: one call of read shows at most {MAX_TEXT} bytes of text, and the files before it leave too "
+            "little; read it, and those after it, in a further call"
+        )
+
+
+async def run(call: Call, args: ReadArguments) -> Answer | Written:
     """Return one file, or `{files}` for `paths`."""
     if args.paths is None:
-        return await _shown(call, place_of(call.tree, args), args.offset, args.limit, Budget())
+        shown = await _shown(call, place_of(call.tree, args), args.offset, args.limit, Allowance())
+        return shown if isinstance(shown, dict) else Written(shown)
     entries = [
         ReadEntry(path=entry, offset=args.offset, limit=args.limit) if isinstance(entry, str) else entry
         for entry in args.paths
@@ -92,16 +119,38 @@ async def run(call: Call, args: ReadArguments) -> Answer:
     for index, entry in enumerate(entries):
         if entry.path is None and entry.path_b64 is None:
             raise BadArgument(f"paths[{index}].path is required: expected a string")
-    files: list[Answer] = []
-    budget = Budget()
+    left = asyncio.Event()
+    call.client.on_leave(left.set)
+    files: list[Answer | Pieces] = []
+    allowance = Allowance(several=True)
+    full = False
     for index, entry in enumerate(entries):
+        if left.is_set():
+            raise ClientLeft("the client left")
         try:
             place = place_of(call.tree, entry, f"paths[{index}].")
-            files.append(await _shown(call, place, entry.offset, entry.limit, budget))
+            if full:
+                raise _Full(place.given)
+            files.append(await _shown(call, place, entry.offset, entry.limit, allowance))
         except ToolError as error:
+            full = full or isinstance(error, _Full)
             given = {"path_b64": entry.path_b64} if entry.path is None else {}
             files.append({"path": _as_given(entry), **given, "error": str(error)})
-    return {"files": files}
+    answer = _joined(files)
+    if allowance.share is not None:
+        allowance.share.shrink(answer.size if isinstance(answer, Written) else 0)
+    return answer
+
+
+def _joined(files: list[Answer | Pieces]) -> Answer | Written:
+    """Return `{files}`; in pieces where a file is JSON already."""
+    if all(isinstance(file, dict) for file in files):
+        return {"files": files}
+    pieces: Pieces = [b'{"files":[']
+    for file in files:
+        pieces += [orjson.dumps(file), b","] if isinstance(file, dict) else [*file, b","]
+    pieces[-1] = b"]}"
+    return Written(pieces)
 
 
 def _as_given(entry: ReadEntry) -> str:
@@ -117,27 +166,33 @@ def _as_given(entry: ReadEntry) -> str:
 # ------------------------------------------------------------------------------------------------------ one file
 
 
-async def _shown(call: Call, place: Place, offset: int, limit: int, budget: Budget) -> Answer:
-    """Return one file. Raises ToolError with the path."""
+async def _shown(call: Call, place: Place, offset: int, limit: int, allowance: Allowance) -> Answer | Pieces:
+    """Return one file, a large one as JSON. Raises ToolError with the path."""
     fd, status = call.tree.open_regular(place)
     try:
-        data = read_cached(fd, status.st_size) if status.st_size <= budget.inline else None
-    except BaseException:
-        os.close(fd)
-        raise
-    if data is None:
+        if status.st_size <= allowance.inline and (data := read_cached(fd, status.st_size)) is not None:
+            allowance.inline -= len(data)
+            content = _content(place, len(data), data)
+            shown = _present(place, content, offset, limit, allowance)
+            return await _scaled(call.services.readers, place, content, allowance) if shown is None else shown
+        if allowance.share is None:
+            most = MAX_SENT if allowance.several else min(EXPANSION * min(status.st_size, MAX_FILE), MAX_SENT)
+            allowance.share = await call.services.answer_memory.take(most, call.client)
+        own, fd = fd, -1
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
-        def work() -> tuple[Content, Answer | None]:
-            content = _load(fd, place, status.st_size)
-            return content, _present(place, content, offset, limit, budget)
+    def work() -> tuple[Content, Pieces | None]:
+        content = _load(own, place, status.st_size)
+        return content, _written(place, content, offset, limit, allowance)
 
-        content, shown = await call.services.readers.with_descriptor(fd, work)
-    else:
-        os.close(fd)
-        budget.inline -= len(data)
-        content = _content(place, len(data), data)
-        shown = _present(place, content, offset, limit, budget)
-    return await _scaled(call.services.readers, place, content, budget) if shown is None else shown
+    content, written = await call.services.readers.with_descriptor(own, work)
+    if written is None:
+        return await _scaled(call.services.readers, place, content, allowance)
+    if not allowance.several:
+        allowance.share.shrink(sum(map(len, written)))
+    return written
 
 
 def _load(fd: int, place: Place, size: int) -> Content:
@@ -172,27 +227,62 @@ def _utf16_order(data: bytes) -> str | None:
     return {b"\xff\xfe": "little", b"\xfe\xff": "big"}.get(data[:2])
 
 
-def _present(place: Place, content: Content, offset: int, limit: int, budget: Budget) -> Answer | None:
+def _present(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Answer | None:
     """Return the file in its form; None for an image that has to be made smaller first."""
     if content.image is not None:
-        if 4 * ((len(content.data) + 2) // 3) > budget.left:
+        if 4 * ((len(content.data) + 2) // 3) > allowance.images:
             return None
-        image = _image(content.image, content.data, frame(content.data, content.image), budget)
+        image = _image(content.image, content.data, frame(content.data, content.image), allowance)
         return {**place.shown(), "size": content.size, "image": image}
     if content.binary:
         return _binary(place, content)
+    text = _text(place, content, offset, limit, allowance)
+    told = {"total_lines": text.total, "truncated": text.truncated}
+    return {**place.shown(), "content": orjson.Fragment(b"".join(text.json)), **told}
+
+
+def _written(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Pieces | None:
+    """Return what `_present` does as JSON, a text without another copy of it."""
+    if content.image is not None or content.binary:
+        shown = _present(place, content, offset, limit, allowance)
+        return None if shown is None else [orjson.dumps(shown)]
+    text = _text(place, content, offset, limit, allowance)
+    before = orjson.dumps(place.shown())[:-1] + b',"content":'
+    after = orjson.dumps({"total_lines": text.total, "truncated": text.truncated})
+    return [before, *text.json, b"," + after[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Numbered lines: a JSON string in pieces, the lines of the whole file, and whether some remain."""
+
+    json: Pieces
+    total: int
+    truncated: bool
+
+
+def _text(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Text:
+    """Number the lines asked for, as far as the call may show them. Raises _Full."""
     data = content.data
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     if (order := _utf16_order(data)) is not None:
         data = utf8_of_utf16(data, big=order == "big", start=2)
-    text, total, truncated = number(data, offset=max(offset, 1), limit=limit, start=start)
-    return {**place.shown(), "content": orjson.Fragment(text), "total_lines": total, "truncated": truncated}
+    json, total, truncated = number(data, offset=max(offset, 1), limit=limit, start=start)
+    if not allowance.several and len(json) <= allowance.text:
+        return Text([json], total, truncated)
+    size, end, _ = text_within(json, allowance.text)
+    whole = end == len(json) - 1
+    if allowance.several and (not whole or len(json) > allowance.sent):
+        raise _Full(place.given)
+    allowance.text -= size
+    allowance.sent -= len(json)
+    return Text([json], total, truncated) if whole else Text([memoryview(json)[:end], b'"'], total, True)
 
 
-def _image(mime: str, data: bytes, size: tuple[int, int] | None, budget: Budget) -> dict[str, Any]:
+def _image(mime: str, data: bytes, size: tuple[int, int] | None, allowance: Allowance) -> dict[str, Any]:
     # base64 is JSON as it is: a fragment, so that it never becomes a Python string
     text = b'"' + binascii.b2a_base64(data, newline=False) + b'"'
-    budget.left -= len(text) - 2
+    allowance.images -= len(text) - 2
     sides = {} if size is None else {"width": size[0], "height": size[1]}
     return {"mime": mime, "data_b64": orjson.Fragment(text), **sides}
 
@@ -203,15 +293,17 @@ def _binary(place: Place, content: Content, hint: str | None = None) -> Answer:
     return {**place.shown(), "binary": True, "size": content.size, "mime": mime, **told}
 
 
-async def _scaled(readers: Readers, place: Place, content: Content, budget: Budget) -> Answer:
+async def _scaled(readers: Readers, place: Place, content: Content, allowance: Allowance) -> Answer:
     """Return an image that does not fit as it is: smaller, or in the binary form with a hint."""
     assert content.image is not None
     whole = f"The image takes {4 * ((content.size + 2) // 3)} bytes as base64"
-    room = f"one call's images take at most {MAX_IMAGES}, of which {budget.left} are left"
+    room = f"one call's images take at most {MAX_IMAGES}, of which {allowance.images} are left"
     if content.image in (GIF, WEBP):
         return _binary(place, content, f"{whole}; {room}, and only PNG and JPEG are made smaller.")
     try:
-        fitted = await readers.with_image(functools.partial(fit, content.data, content.image, budget.left // 4 * 3))
+        fitted = await readers.with_image(
+            functools.partial(fit, content.data, content.image, allowance.images // 4 * 3)
+        )
     except CannotFitError as error:
         return _binary(place, content, f"{whole}; {room}, and it was not made smaller: {error}.")
     before = frame(content.data, content.image)
@@ -219,7 +311,7 @@ async def _scaled(readers: Readers, place: Place, content: Content, budget: Budg
     return {
         **place.shown(),
         "size": content.size,
-        "image": _image(content.image, fitted.data, (fitted.width, fitted.height), budget),
+        "image": _image(content.image, fitted.data, (fitted.width, fitted.height), allowance),
         "downscaled_from": {"width": before[0], "height": before[1]},
     }
 
@@ -231,7 +323,8 @@ each line is its number, a tab and the text. Lines `offset` (default 1) to `offs
 or WebP image comes as {{path, size, image: {{mime, data_b64, width, height}}}}, all images of a call together at most \
 {MAX_IMAGES} bytes of base64 (a larger PNG or JPEG is made smaller and tells `downscaled_from`); any other binary \
 file comes as {{path, binary, size, mime}}. `paths` answers {{files}} in order, a file that fails as {{path, error}}. \
-Text and images over {MAX_FILE} bytes fail with their size; a directory fails: list it with `glob`. To find the lines \
+Text and images over {MAX_FILE} bytes fail with their size. One call shows at most {MAX_TEXT} bytes of text: read \
+files that fail for it in a further call. A directory fails: list it with `glob`. To find the lines \
 worth reading use `grep`; to change what was read use `edit`, without the line numbers."""
 
 TOOL = Tool("read", DESCRIPTION, ReadArguments, run)

@@ -27,7 +27,10 @@ class Readers:
             os.close(fd)
             raise
         future.add_done_callback(lambda _: os.close(fd))
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            del future  # the traceback of an error in it refers to this frame; the two would keep each other
 
     async def with_image(self, work: Callable[[], T]) -> T:
         """Run `work` that decodes an image, after those that came before it."""

@@ -100,6 +100,8 @@ class Writer:
         except asyncio.CancelledError:
             await asyncio.wait([future])
             raise
+        finally:
+            del future  # the traceback of an error in it refers to this frame; the two would keep each other
 
     def apply(self, tree: Tree, work: Callable[[Batch], R], limit: int = FILE_LIMIT) -> R:
         """Do what `change` does in the calling thread, which it blocks, without waiting for calls over the same files.
