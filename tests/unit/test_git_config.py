@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 
@@ -35,7 +36,9 @@ def test_as_git_lists_it(text: str, tmp_path: pathlib.Path) -> None:
     entries = config.parse(text.encode())
     got: list[tuple[bytes, ...]] = []
     for entry in entries:
-        name = b".".join([entry.section, entry.subsection, entry.key] if entry.subsection else entry[::2])
+        name = b".".join(
+            [entry.section, entry.subsection, entry.key] if entry.subsection else (entry.section, entry.key)
+        )
         got.append((name,) if entry.value is None else (name, entry.value))
     assert got == want
 
@@ -52,11 +55,11 @@ def collected(tmp_path: pathlib.Path, facts: config.Facts, **files: str) -> byte
     for name, text in files.items():
         (tmp_path / name).write_text(text)
 
-    def read(path: bytes) -> tuple[config.Entry, ...]:
+    def read(path: bytes, inside: bool) -> tuple[config.Entry, ...]:
         file = pathlib.Path(path.decode())
         return config.parse(file.read_bytes()) if file.is_file() else ()
 
-    found = config.collect([str(tmp_path / "main").encode()], read, lambda: facts, str(tmp_path).encode())
+    found = config.collect([config.File(str(tmp_path / "main").encode())], read, lambda: facts, str(tmp_path).encode())
     entry = config.last(found, b"core", b"excludesfile")
     return entry and entry.value
 
@@ -106,3 +109,43 @@ def test_paths() -> None:
     assert config.expand(b"~/x", None) is None
     assert config.expand(b"~root/x", b"/h") == pathlib.Path("~root/x").expanduser().as_posix().encode()
     assert config.expand(b"~no-such-user-here/x", b"/h") is None
+
+
+@pytest.mark.parametrize("times", [3, 1000])
+def test_files_that_include_themselves_many_times_end(tmp_path: pathlib.Path, times: int) -> None:
+    """Ten levels of so many includes each: what is followed is bounded in all, not for each file."""
+    (tmp_path / "main").write_text("[include]path = main\n" * times)
+    reads = 0
+
+    def read(path: bytes, inside: bool) -> tuple[config.Entry, ...]:
+        nonlocal reads
+        reads += 1
+        return config.parse(pathlib.Path(path.decode()).read_bytes())
+
+    found = config.collect([config.File(bytes(tmp_path / "main"))], read, lambda: config.Facts(b"/"), None)
+    assert reads == config.MAX_INCLUDES + 1 or (reads <= config.MAX_INCLUDES and len(found) == config.MAX_ENTRIES)
+    assert len(found) <= config.MAX_ENTRIES
+
+
+def test_what_a_file_of_the_repository_includes_is_confined(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "main").write_text("[include]path = more\n")
+    (tmp_path / "more").write_text("[core]excludesFile = x\n")
+    asked: list[tuple[bytes, bool]] = []
+
+    def read(path: bytes, inside: bool) -> tuple[config.Entry, ...]:
+        asked.append((os.path.basename(path), inside))
+        return config.parse(pathlib.Path(path.decode()).read_bytes())
+
+    for own in (False, True):
+        asked.clear()
+        file = config.File(bytes(tmp_path / "main"), of_repository=own)
+        found = config.collect([file], read, lambda: config.Facts(b"/"), None)
+        assert asked == [(b"main", False), (b"more", own)]
+        assert [entry.confined for entry in found] == [own, own]
+
+
+def test_a_long_condition_never_holds(tmp_path: pathlib.Path) -> None:
+    branch = b"b" * (config.MAX_TEXT + 1)
+    facts = config.Facts(b"/", (), branch)
+    main = f'[includeIf "onbranch:{branch.decode()}"]path = other\n'
+    assert collected(tmp_path, facts, main=main, other="[core]excludesFile = o\n") is None

@@ -55,10 +55,10 @@ NO_LOGS = [path for path in ALL if not path.endswith(b".log")]
         ({".config/git/ignore": b"*.log\n"}, {}),
         ({".gitconfig": b"[core]excludesFile = ~/mine\n", "mine": b"*.log\n"}, {}),
         ({".config/git/config": b"[core]excludesFile = ~/mine\n", "mine": b"*.log\n"}, {}),
-        ({"mine": b"*.log\n"}, {"core.excludesFile": "~/mine"}),
+        ({"../tree/.git/mine": b"*.log\n"}, {"core.excludesFile": ".git/mine"}),
         (
-            {".gitconfig": b"[core]excludesFile = ~/other\n", "mine": b"*.log\n", "other": b"*"},
-            {"core.excludesFile": "~/mine"},
+            {".gitconfig": b"[core]excludesFile = ~/other\n", "../tree/.git/mine": b"*.log\n", "other": b"*"},
+            {"core.excludesFile": ".git/mine"},
         ),
         ({".gitconfig": b"[include]path = more\n", "more": b"[core]excludesFile = ~/mine\n", "mine": b"*.log\n"}, {}),
         (
@@ -77,6 +77,51 @@ def test_excludes_file(world: World, home: dict[str, bytes], own: dict[str, str]
     for key, value in own.items():
         world.git("config", key, value)
     assert world.shown() == NO_LOGS
+
+
+@pytest.mark.parametrize("named", ["~/mine", "../home/mine", "{home}/mine", ".git/link", ".git/folder/mine", "link"])
+@pytest.mark.parametrize("how", ["excludes file", "include", "condition", "include of an include"])
+def test_the_repositorys_own_configuration_leads_nowhere_outside(world: World, named: str, how: str) -> None:
+    """A command may write `.git/config`: neither it nor a link in the tree makes the server read other files."""
+    named = named.format(home=world.home)
+    rules = b"*.log\n"
+    if how != "excludes file":
+        fill(world.root, {".git/rules": rules})
+        rules = b"[core]excludesFile = .git/rules\n"
+    fill(world.home, {"mine": rules})
+    for link, to in {".git/link": "mine", ".git/folder": "", "link": "mine"}.items():
+        (world.root / link).symlink_to(world.home / to)
+    target = named if named.startswith(("~", "/")) else f"{world.root}/{named}"
+    if how == "excludes file":
+        world.git("config", "core.excludesFile", target)
+    elif how == "include":
+        world.git("config", "include.path", target)
+    elif how == "condition":
+        world.git("config", f"includeIf.gitdir:{world.root}/.path", target)
+    else:
+        fill(world.root, {".git/more": f"[include]path = {target}\n".encode()})
+        world.git("config", "include.path", "more")
+    assert git_lists(world.root, world.env) == sorted([b"link", *NO_LOGS])
+    assert we_list(world.root, world.env) == sorted([b"link", *ALL])
+
+
+@pytest.mark.parametrize("named", [".git/link", "{root}/.git/mine", ".git/folder/../mine"])
+def test_the_repositorys_own_configuration_leads_inside_by_any_way(world: World, named: str) -> None:
+    fill(world.root, {".git/mine": b"*.log\n", ".git/folder/": b""})
+    (world.root / ".git/link").symlink_to(world.root / ".git/mine")
+    world.git("config", "core.excludesFile", named.format(root=world.root))
+    assert world.shown() == NO_LOGS
+
+
+def test_an_excludes_file_that_is_put_outside_is_read_no_more(world: World) -> None:
+    """What was read of a file inside is not used for the place that its name leads to later."""
+    fill(world.root, {".git/mine": b"*.log\n"})
+    fill(world.home, {"mine": b"*.log\n"})
+    world.git("config", "core.excludesFile", ".git/mine")
+    assert world.shown() == NO_LOGS
+    (world.root / ".git/mine").unlink()
+    (world.root / ".git/mine").symlink_to(world.home / "mine")
+    assert we_list(world.root, world.env, world.files) == ALL
 
 
 @pytest.mark.parametrize("value", ["~/missing", "", "/dev/null"])
@@ -137,8 +182,8 @@ def test_a_linked_worktree(world: World, tmp_path: pathlib.Path) -> None:
     world.git("add", "-f", "a.log")
     assert world.shown() == sorted([b"a.log", *NO_LOGS])
     world.git("config", "extensions.worktreeConfig", "true")
-    fill(world.home, {"mine": b"*.txt\nsub/\n"})
-    world.git("config", "--worktree", "core.excludesFile", "~/mine")
+    fill(world.root, {"mine": b"*.txt\nsub/\nmine\n"})
+    world.git("config", "--worktree", "core.excludesFile", "mine")
     assert world.shown() == [b"a.log", b"b.txt", b"out/deep/e", b"out/f"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import pwd
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,14 @@ from toolserver._fast.ignore import BaseRules
 
 MAX_DEPTH = 10
 """How deep includes may nest; git's own limit."""
+MAX_INCLUDES = 1000
+"""Includes that are followed and conditions that are judged, in all; later ones are left out."""
+MAX_ENTRIES = 100_000
+"""Variables of all files together; later ones are left out. Files that include themselves would give any number."""
+MAX_REMOTES = 100
+"""Addresses that a condition is asked about."""
+MAX_TEXT = 4096
+"""Bytes of a condition's pattern, and of what it is compared with; longer ones never match."""
 
 _ESCAPES = {ord("t"): 9, ord("b"): 8, ord("n"): 10, ord("\\"): ord("\\"), ord('"'): ord('"')}
 _SPACE = b" \t\r"
@@ -25,6 +34,8 @@ class Entry(NamedTuple):
     subsection: bytes
     key: bytes
     value: bytes | None
+    confined: bool = False
+    """Whether it comes from the repository: a file that it names counts only inside the tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +50,17 @@ class Facts:
     """The branch checked out, without `refs/heads/`."""
 
 
-Read = Callable[[bytes], tuple[Entry, ...]]
-"""Answers the entries of a file, none where it cannot be read."""
+Read = Callable[[bytes, bool], tuple[Entry, ...]]
+"""Returns the entries of a file, none where it cannot be read, or lies outside the tree and is to be inside."""
+
+
+class File(NamedTuple):
+    """A configuration file to begin with."""
+
+    path: bytes
+    of_repository: bool = False
+    """Whether a command may write it: the files that it names, and those that these name, are read only inside the
+    tree."""
 
 
 def parse(text: bytes) -> tuple[Entry, ...]:
@@ -196,16 +216,16 @@ def is_true(value: bytes | None) -> bool:
     return value is None or value.lower() in (b"true", b"yes", b"on") or (bool(value.strip(b"0 ")) and value.isdigit())
 
 
-def collect(files: list[bytes], read: Read, facts: Callable[[], Facts], home: bytes | None) -> list[Entry]:
+def collect(files: list[File], read: Read, facts: Callable[[], Facts], home: bytes | None) -> list[Entry]:
     """Return the variables of these files, weakest first, each include in the place where it stands.
 
     `facts` is asked only where a condition needs it.
     """
     includes = _Includes(read, facts, home)
-    found = [entry for file in files for entry in includes.of(file)]
+    found = includes.all(files)
     if includes.asks_for_remotes:
-        includes.remotes = [e.value or b"" for e in found if (e.section, e.key) == (b"remote", b"url")]
-        found = [entry for file in files for entry in includes.of(file)]
+        includes.remotes = [e.value or b"" for e in found if (e.section, e.key) == (b"remote", b"url")][:MAX_REMOTES]
+        found = includes.all(files)
     return found
 
 
@@ -219,18 +239,27 @@ class _Includes:
         self.remotes: list[bytes] = []
         """The addresses that `hasconfig:remote.*.url:` asks about; git takes none from files that it includes so."""
         self.asks_for_remotes = False
+        self._includes_left = 0
 
-    def of(self, file: bytes, depth: int = 0) -> Iterator[Entry]:
-        for entry in self._read(file):
+    def all(self, files: list[File]) -> list[Entry]:
+        """Return the entries of these files and of those that they include."""
+        self._includes_left = MAX_INCLUDES
+        return list(itertools.islice((entry for file in files for entry in self._of(file, 0)), MAX_ENTRIES))
+
+    def _of(self, file: File, depth: int) -> Iterator[Entry]:
+        for found in self._read(file.path, file.of_repository and depth > 0):
+            entry = found._replace(confined=file.of_repository)
             yield entry
-            if entry.key != b"path" or not entry.value or depth == MAX_DEPTH:
+            if entry.section not in (b"include", b"includeif") or entry.key != b"path" or not entry.value:
                 continue
-            if entry.section == b"include" or (
-                entry.section == b"includeif" and self._holds(entry.subsection, os.path.dirname(file))
-            ):
+            if depth == MAX_DEPTH or self._includes_left == 0:
+                continue
+            self._includes_left -= 1
+            base = os.path.dirname(file.path)
+            if entry.section == b"include" or self._holds(entry.subsection, base):
                 path = expand(entry.value, self._home)
                 if path is not None:
-                    yield from self.of(os.path.join(os.path.dirname(file), path), depth + 1)
+                    yield from self._of(File(os.path.join(base, path), file.of_repository), depth + 1)
 
     def _holds(self, condition: bytes, base: bytes) -> bool:
         kind, _, pattern = condition.partition(b":")
@@ -258,6 +287,8 @@ class _Includes:
 
 def _fits(pattern: bytes, text: bytes) -> bool:
     """Match a pattern of a condition; it is one of an ignore file, but for its ends and for doubled slashes."""
+    if len(pattern) > MAX_TEXT or len(text) > MAX_TEXT:
+        return False
     if pattern.endswith(b"/"):
         pattern += b"**"
     pattern, text = (part.removeprefix(b"/").replace(b"//", b"/\x01/") for part in (pattern, text))

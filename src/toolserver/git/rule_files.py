@@ -20,12 +20,15 @@ from xxhash import xxh3_128_digest
 from toolserver._fast.git_index import Tracked, shared_index
 from toolserver._fast.ignore import BaseRules
 from toolserver.git import config
+from toolserver.workspace import bounded
 from toolserver.workspace.names import GIT
 
 RACY_NS = 2_000_000_000
 """How much older than the reading a stamp must be; the coarsest clock of a file system that is still in use."""
 MAX_RULES = 100 * 1024 * 1024
 """Bytes of a rule file; git leaves out a larger one, too."""
+MAX_CONFIG = 4 * 1024 * 1024
+"""Bytes of a configuration file; a larger one counts as empty."""
 MAX_INDEX = 1 << 30
 """Bytes of an index; a larger one counts as empty."""
 SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -69,59 +72,55 @@ class _Files:
         except (OSError, ValueError):  # ValueError: a NUL in a path that a file names
             return None
 
-    def read(self, path: bytes, limit: int, make: Callable[[bytes], Value], way: str = "") -> Value | None:
+    def read(
+        self, path: bytes, limit: int, make: Callable[[bytes], Value], way: str = "", *, inside: bool = False
+    ) -> Value | None:
         """Return what `make` makes of a regular file's contents; None where there is none or it may not be read.
 
-        Raises OSError where the server lacks a descriptor or memory: without the file's rules too much would be shown.
-
-        `way` tells apart what is made of one file in several ways.
+        With `inside` only a file that lies below the root, links resolved, may be read. `way` tells apart what is made
+        of one file in several ways. Raises OSError where the server lacks a descriptor or memory: without the file's
+        rules too much would be shown.
         """
         status = self.stat(path)
         if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        key = (path, way)
+        key = (path, f"{way} inside" if inside else way)
         kept = self._used.get(key) or self._kept.get(key)
         if kept is None or not kept.sure or kept.stamp != _stamp(status):
-            kept = self.load(path, limit, make, kept)
+            kept = self.load(path, limit, make, kept, inside=inside)
         if kept is None:
             return None
         self._used[key] = kept
         value: Value = kept.value
         return value
 
-    def load(self, path: bytes, limit: int, make: Callable[[bytes], Any], before: _Kept | None = None) -> _Kept | None:
+    def load(
+        self,
+        path: bytes,
+        limit: int,
+        make: Callable[[bytes], Any],
+        before: _Kept | None = None,
+        *,
+        inside: bool = False,
+    ) -> _Kept | None:
         """Read a file anew; what was made of it before is taken again where the contents are the same."""
         now = time.time_ns()
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=self.root)
+            fd = bounded.open_inside(self.root, path) if inside else bounded.open_regular(path, self.root)
+            try:
+                stamp = _stamp(os.fstat(fd))
+                content = bounded.read_open(fd, limit)
+                unchanged = stamp == _stamp(os.fstat(fd))
+            finally:
+                os.close(fd)
         except OSError as error:
             if error.errno in SHORTAGE:
                 raise
             return None
-        with open(fd, "rb", buffering=0) as file:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            try:
-                content = _read(file.read, limit)
-            except OSError:
-                return None
-            stamp = _stamp(status)
-            sure = max(status.st_mtime_ns, status.st_ctime_ns) < now - RACY_NS and stamp == _stamp(os.fstat(fd))
-        if len(content) > limit:
-            return None
         digest = xxh3_128_digest(content)
         same = before is not None and before.digest == digest
-        return _Kept(stamp, sure, digest, before.value if before is not None and same else make(content))
-
-
-def _read(read: Callable[[int], bytes], limit: int) -> bytes:
-    pieces = []
-    left = limit + 1
-    while left > 0 and (piece := read(min(left, 1 << 16))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
+        value = before.value if before is not None and same else make(content)
+        return _Kept(stamp, unchanged and max(stamp[3:]) < now - RACY_NS, digest, value)
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
@@ -159,7 +158,7 @@ class GitFiles:
     def _now(self) -> GitRules:
         repository = self._repository()
         config = self._config(repository)
-        excludes = self._rule_file(self._excludes_path(config))
+        excludes = self._excludes(config)
         info = self._rule_file(os.path.join(repository.common, b"info/exclude")) if repository else None
         tracked = self._tracked(repository) if repository else self._no_paths
         if self._from != (excludes, info):
@@ -169,8 +168,8 @@ class GitFiles:
             self._rules = GitRules(self._rules.base, tracked)
         return self._rules
 
-    def _rule_file(self, path: bytes | None) -> bytes | None:
-        return self._files.read(path, MAX_RULES, bytes) if path else None
+    def _rule_file(self, path: bytes | None, *, inside: bool = False) -> bytes | None:
+        return self._files.read(path, MAX_RULES, bytes, inside=inside) if path else None
 
     # -------------------------------------------------------------------------------------------------- the repository
 
@@ -209,17 +208,17 @@ class GitFiles:
     # ---------------------------------------------------------------------------------------------- its configuration
 
     def _config(self, repository: _Repository | None) -> list[config.Entry]:
-        files = self._config_files()
+        files = [config.File(path) for path in self._config_files()]
         if repository:
             own = os.path.join(repository.common, b"config")
-            files.append(own)
+            files.append(config.File(own, of_repository=True))
             worktrees = config.last(self._entries(own), b"extensions", b"worktreeconfig")
             if worktrees and config.is_true(worktrees.value):
-                files.append(os.path.join(repository.directory, b"config.worktree"))
+                files.append(config.File(os.path.join(repository.directory, b"config.worktree"), of_repository=True))
         return config.collect(files, self._entries, lambda: self._facts(repository), self._home())
 
-    def _entries(self, path: bytes) -> tuple[config.Entry, ...]:
-        return self._files.read(path, MAX_RULES, config.parse, "config") or ()
+    def _entries(self, path: bytes, inside: bool = False) -> tuple[config.Entry, ...]:
+        return self._files.read(path, MAX_CONFIG, config.parse, "config", inside=inside) or ()
 
     def _home(self) -> bytes | None:
         return self._environ.get(b"HOME")
@@ -258,12 +257,17 @@ class GitFiles:
             branch.removeprefix(b"refs/heads/") if branch.startswith(b"refs/heads/") else b"",
         )
 
-    def _excludes_path(self, entries: list[config.Entry]) -> bytes | None:
+    def _excludes(self, entries: list[config.Entry]) -> bytes | None:
+        """Return the contents of the excludes file.
+
+        One that the repository's own configuration names is read only inside the root, links resolved: a command may
+        write that configuration, and would learn from what is hidden what a file elsewhere holds.
+        """
         named = config.last(entries, b"core", b"excludesfile")
         if named is not None:
-            return config.expand(named.value or b"", self._home())
+            return self._rule_file(config.expand(named.value or b"", self._home()), inside=named.confined)
         folder = self._user_folder()
-        return None if folder is None else os.path.join(folder, b"ignore")
+        return None if folder is None else self._rule_file(os.path.join(folder, b"ignore"))
 
     # ------------------------------------------------------------------------------------------------------- its index
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 import time
 from collections.abc import Iterator
 from typing import Protocol
@@ -13,6 +12,7 @@ from typing import Protocol
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
 from toolserver._fast.rename import rename_new
 from toolserver.state.kd import open_kd
+from toolserver.workspace import bounded
 from toolserver.workspace.names import KD
 
 LARGEST = 1 << 30
@@ -51,13 +51,11 @@ class StateFile:
             return None
         finally:
             os.close(root)
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(errno.EINVAL, "is not a regular file")
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        return data
+        try:
+            bounded.check_regular(fd, self._name)
+            return bounded.read_open(fd, LARGEST)
+        finally:
+            os.close(fd)
 
     def write(self, data: bytes) -> None:
         """Put the content in place, flushed to the disk. Raises OSError; then what was there before stands."""

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 
+from toolserver.workspace.bounded import read_regular
+
 _MACHINE = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
@@ -21,7 +23,7 @@ def workspace_id(root: bytes, given: str) -> str:
 
 def _machine() -> bytes:
     for path in _MACHINE:
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            if found := file.read(4096).strip():
+        with contextlib.suppress(OSError):
+            if found := read_regular(path, 4096).strip():
                 return found
     return b""
