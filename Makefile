@@ -36,6 +36,8 @@ lint: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/stubtest --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist --ignore-disjoint-bases --concise \
+	    $(patsubst src/_fast/%.pyx,toolserver._fast.%,$(wildcard src/_fast/*.pyx))
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint src/_fast
 	$(BIN)/lint-imports
 

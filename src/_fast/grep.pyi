@@ -1,6 +1,6 @@
 """Searching the files of a walk: literals at once, everything else as batches for a regex; answers as JSON."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, type_check_only
 
 from toolserver._fast.git_index import Tracked
 from toolserver._fast.globs import Glob
@@ -8,6 +8,7 @@ from toolserver._fast.ignore import BaseRules
 from toolserver._fast.scan import Needles
 from toolserver._fast.walk import Walk
 
+@type_check_only
 class Regex(Protocol):
     """What is asked of a compiled pattern (pyre2's)."""
 

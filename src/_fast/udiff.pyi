@@ -36,6 +36,7 @@ class MalformedDiff(ValueError):
     """The diff breaks the form: a sentence; `line` is the line of the diff, from 1."""
 
     line: int
+    def __init__(self, line: int, text: str) -> None: ...
 
 class Misplaced(ValueError):
     """Hunks that do not apply. `kind` is one of the words below; the rest is what there is to tell of the hunk.
@@ -66,6 +67,7 @@ class TooLarge(ValueError):
     """The result would have `size` bytes."""
 
     size: int
+    def __init__(self, size: int) -> None: ...
 
 class Hunks:
     """The hunks of one part of a diff. Not made directly: `Diff.hunks` answers it."""

@@ -63,7 +63,7 @@ cdef extern from "udiff_binary.h" namespace "udiff" nogil:
     cbool decode(const Reader&, uint32_t*, vector[char]*) except +
     Bytes without_cr(Bytes)
     int64_t delta_size(Bytes, uint64_t)
-    cbool delta "udiff::apply_delta"(Bytes, Bytes, char*)
+    cbool c_apply_delta "udiff::apply_delta"(Bytes, Bytes, char*)
 
 cdef extern from "udiff_place.h" namespace "udiff" nogil:
     enum Misfit:
@@ -348,15 +348,15 @@ cdef class Hunks:
         return found
 
 
-def apply_delta(bytes base not None, bytes patch not None, uint64_t limit):
+def apply_delta(bytes base not None, bytes delta not None, uint64_t limit):
     """See the stub."""
     check_size(PyBytes_GET_SIZE(base))
-    check_size(PyBytes_GET_SIZE(patch))
+    check_size(PyBytes_GET_SIZE(delta))
     cdef Bytes old, steps
     old.at = PyBytes_AS_STRING(base)
     old.size = <uint32_t>PyBytes_GET_SIZE(base)
-    steps.at = PyBytes_AS_STRING(patch)
-    steps.size = <uint32_t>PyBytes_GET_SIZE(patch)
+    steps.at = PyBytes_AS_STRING(delta)
+    steps.size = <uint32_t>PyBytes_GET_SIZE(delta)
     cdef int64_t size = delta_size(steps, old.size)
     if size < 0:
         raise ValueError("a delta for another file")
@@ -366,7 +366,7 @@ def apply_delta(bytes base not None, bytes patch not None, uint64_t limit):
     cdef char* out = PyBytes_AS_STRING(result)
     cdef cbool fine
     with nogil:
-        fine = delta(old, steps, out)
+        fine = c_apply_delta(old, steps, out)
     if not fine:
         raise ValueError("a damaged delta")
     return result
