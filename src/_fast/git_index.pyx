@@ -14,26 +14,12 @@ cdef extern from *:
     int lowest_bit(uint64_t x) noexcept nogil
 
 cdef enum:
-    BROKEN = -1
-    NO_MEMORY = -2
     FIXED = 40              # bytes of an entry before its object name
     EXTENDED = 0x4000
     MAX_PATH = 4096
     MAX_TEXT = 268435456    # bytes of all paths: an index of version 4 can unfold to far more than its own size
     FILE_MODE = 8           # the upper four bits of a mode
     LINK_MODE = 10
-
-cdef struct path_t:
-    uint32_t at
-    uint16_t size
-    bint kept           # a file or link
-
-cdef struct index_t:    # the entries of one index file, in its order
-    path_t* paths
-    size_t count
-    char* text
-    size_t used, room
-    size_t end          # where the extensions begin
 
 cdef struct tracked_t:
     uint32_t* at        # where each path begins in the text, and the end of the last; sorted
@@ -110,6 +96,7 @@ cdef int _entry(
     if nul == NULL:
         return BROKEN
     end = nul - data
+    path.entry = <uint32_t>start
     path.at = <uint32_t>x.used
     rc = _append(x, x.text + (before.at if keep else 0), keep, <const char*>data + name, end - name)
     if rc < 0:
@@ -120,7 +107,7 @@ cdef int _entry(
     return 0
 
 
-cdef int _read_index(index_t* x, const uint8_t* data, size_t n, size_t hash_size) noexcept nogil:
+cdef int read_index(index_t* x, const uint8_t* data, size_t n, size_t hash_size) noexcept nogil:
     """Read the entries of an index file; 0, BROKEN or NO_MEMORY. The caller frees `paths` and `text` in any case."""
     cdef uint32_t version, count
     cdef size_t at = 12, i
@@ -379,9 +366,9 @@ cdef int _track(
     cdef int rc
     memset(&own, 0, sizeof(own))
     memset(&base, 0, sizeof(base))
-    rc = _read_index(&own, data, n, hash_size)
+    rc = read_index(&own, data, n, hash_size)
     if rc == 0 and shared != NULL:
-        rc = _read_index(&base, shared, m, hash_size)
+        rc = read_index(&base, shared, m, hash_size)
         if rc == 0:
             link = _link(data, n, own.end, hash_size, &size)
             if link == NULL or size < hash_size:
@@ -465,7 +452,7 @@ def shared_index(bytes index not None, size_t hash_size=20):
     data = <const uint8_t*>borrow(index, &n)
     memset(&own, 0, sizeof(own))
     with nogil:
-        rc = _read_index(&own, data, n, hash_size)
+        rc = read_index(&own, data, n, hash_size)
         if rc == 0:
             link = _link(data, n, own.end, hash_size, &size)
         free(own.paths)

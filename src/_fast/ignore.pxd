@@ -17,6 +17,7 @@ cdef extern from "ignore_files.h" namespace "ignore_files" nogil:
 
 cdef enum:
     EVERY_KIND = 0xffffffff     # of ignore file, as a mask
+    GIT_KIND = 1                # git's own, the first
 
 # The rules that hold in one directory: those of its own files and a counted reference to those above.
 cdef struct rules_t

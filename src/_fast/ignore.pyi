@@ -16,8 +16,9 @@ class Rules:
         `contents` are theirs in the order of IGNORE_FILES, None for one that is not there.
         """
 
-    def enter(self, directory: bytes, fd: int) -> Rules:
-        """Return the rules of the directory below that is open as `fd`: these, and those of its ignore files.
+    def enter(self, directory: bytes, fd: int, *, git_only: bool = False) -> Rules:
+        """Return the rules of the directory below that is open as `fd`: these, and those of its ignore files, or of
+        its `.gitignore` alone.
 
         Only regular files of at most 100 MiB hold rules. Raises OSError or MemoryError where the server lacks a
         descriptor or memory: without the file's rules too much would be shown.

@@ -432,13 +432,14 @@ cdef class Rules:
             raise MemoryError
         return below
 
-    def enter(self, bytes directory not None, int fd):
+    def enter(self, bytes directory not None, int fd, *, bint git_only=False):
         cdef Rules below = Rules.__new__(Rules)
         cdef const char* path = PyBytes_AS_STRING(directory)
         cdef size_t size = PyBytes_GET_SIZE(directory)
+        cdef unsigned kinds = GIT_KIND if git_only else EVERY_KIND
         cdef int failed = 0
         with nogil:
-            below.p = rules_enter(self.p, path, size, fd, EVERY_KIND)
+            below.p = rules_enter(self.p, path, size, fd, kinds)
             if below.p == NULL:
                 failed = errno
         if failed == ENOMEM:

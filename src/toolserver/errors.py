@@ -13,6 +13,22 @@ class BadArgument(ToolError):
     status = 400
 
 
+class NotThere(ToolError):
+    """Nothing stands at a path: 500 from a tool, 404 from `/fs`. The text holds the path as given."""
+
+
+class Conflict(ToolError):
+    """What is there is not what the call builds on: 409."""
+
+    status = 409
+
+
+class OverLimit(ToolError):
+    """More than is taken or shown: 413."""
+
+    status = 413
+
+
 class OutsideTree(ToolError):
     """A path leads outside the working directory, symlinks followed: 403. The text holds the path as given."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from toolserver._fast.paths import collapse
-from toolserver.errors import BadArgument, OutsideTree, ToolError
+from toolserver.errors import BadArgument, NotThere, OutsideTree, ToolError
 from toolserver.workspace import paths
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
@@ -144,7 +144,7 @@ def test_link_swapped_during_calls(tree: Tree, root: pathlib.Path) -> None:
         stop.set()
         thread.join()
     assert "outside" not in seen
-    assert seen <= {"inside", OutsideTree, ToolError}
+    assert seen <= {"inside", OutsideTree, NotThere, ToolError}
 
 
 def test_a_root_that_was_replaced(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import stat
 from dataclasses import dataclass
 
 from toolserver._fast.paths import NO_SYMLINKS, collapse, open_beneath
-from toolserver.errors import BadArgument, OutsideTree, ToolError
+from toolserver.errors import BadArgument, NotThere, OutsideTree, ToolError
 
 MAX_NAME = 255
 """Bytes of one name, Linux's NAME_MAX."""
@@ -293,5 +293,7 @@ def failure(given: str, error: OSError) -> ToolError:
         return Tree.outside(given)
     if error.errno == errno.ENAMETOOLONG:
         return BadArgument(f"{given}: the path is too long")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return NotThere(f"{given}: {_SENTENCES[error.errno]}")
     text = _SENTENCES.get(error.errno or 0) or (error.strerror or "input/output error").lower()
     return ToolError(f"{given}: {text}")
