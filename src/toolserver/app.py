@@ -10,6 +10,8 @@ from starlette.routing import Route
 
 from toolserver import log
 from toolserver.calls.call import Fence, Services
+from toolserver.git.views import Views
+from toolserver.http.fs import FsRoutes, hold_route
 from toolserver.http.gate import Gate
 from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_streams
@@ -29,9 +31,12 @@ from toolserver.state import directory
 from toolserver.state.activity import Activity
 from toolserver.state.file import StateFile
 from toolserver.state.identity import workspace_id
+from toolserver.state.journal import Journal
+from toolserver.state.tasks import Tasks
 from toolserver.tools import TOOLS
 from toolserver.watches.table import WatchTable
 from toolserver.workspace.root import Workspace
+from toolserver.writing.upload import Uploads
 from toolserver.writing.writer import Writer
 
 _logger = logging.getLogger(__name__)
@@ -67,6 +72,8 @@ class Application:
         self.services.search.close()
         self.services.readers.close()
         self.services.writer.close()
+        self.services.views.close()
+        self.services.journal.close()
         self.calls.flush()
 
 
@@ -79,13 +86,31 @@ def make_app(settings: Settings) -> Application:
     launcher, fence = _launcher(settings, token)
     processes = ProcessTable(launcher, activity)
     watches, writer = WatchTable(), Writer(workspace.root)
-    services = Services(workspace, writer, processes, watches, SearchEngine(), fence)
+    services = Services(
+        workspace,
+        writer,
+        processes,
+        watches,
+        SearchEngine(),
+        Views(),
+        Uploads(writer.umask),
+        Tasks(writer.temps, lambda: directory.make_directory(workspace.root)),
+        Journal(lambda: (token.last or token.read()).decode(errors="replace")),
+        fence,
+    )
     file = StateFile(workspace.root, record.NAME, writer.temps)
     identity = workspace_id(workspace.root, settings.workspace_id)
     succession = Succession(workspace, processes, watches, file, identity)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
-        [health(workspace), Route("/tools", tools.list), *process_streams(services), *watch_streams(services)]
+        [
+            health(workspace),
+            Route("/tools", tools.list),
+            *process_streams(services),
+            *watch_streams(services),
+            *FsRoutes(services).routes(),
+            hold_route(),
+        ]
     )
     gate = Gate(
         token=token,

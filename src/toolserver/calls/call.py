@@ -9,12 +9,16 @@ from typing import Any, Generic, Literal, TypeVar
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.client import Client
 from toolserver.calls.large_answers import AnswerMemory
+from toolserver.git.views import Views
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
+from toolserver.state.journal import Journal
+from toolserver.state.tasks import Tasks
 from toolserver.watches.table import WatchTable
 from toolserver.workspace.offload import Readers
 from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
+from toolserver.writing.upload import Uploads
 from toolserver.writing.writer import Writer
 
 A = TypeVar("A", bound=Arguments)
@@ -53,6 +57,10 @@ class Services:
     processes: ProcessTable
     watches: WatchTable
     search: SearchEngine
+    views: Views
+    uploads: Uploads
+    tasks: Tasks
+    journal: Journal
     fence: Fence = Fence()
     answer_memory: AnswerMemory = field(default_factory=AnswerMemory)
     readers: Readers = field(default_factory=Readers)
@@ -71,6 +79,17 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What the journal tells of one call, secrets not yet taken out."""
+
+    summary: str
+    paths: list[str] = field(default_factory=list)
+    outcome: str = "ok"
+    secrets: tuple[str, ...] = ()
+    """Texts that are secret wherever they stand."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
     """One tool. `run` answers the body of a 200 or raises a ToolError."""
 
@@ -78,3 +97,5 @@ class Tool(Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[Call, A], Awaitable[Answer | Written]]
+    told: Callable[[Call, A, Answer | None], Told | None] | None = None
+    """What the journal tells of a call, from its arguments and its answer (None: it failed); None: nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from toolserver.calls.call import Answer, Call, Services, Tool, Written
@@ -9,7 +10,8 @@ from toolserver.calls.client import Client
 from toolserver.calls.coercion import check
 from toolserver.calls.parsing import off_loop
 from toolserver.calls.unknown_keys import unknown_keys
-from toolserver.errors import BadArgument
+from toolserver.errors import BadArgument, ToolError
+from toolserver.state.journal import Line
 from toolserver.workspace.names import MAIN
 
 
@@ -34,8 +36,45 @@ async def dispatch(
             raise BadArgument("tree: expected a string")
         with services.workspace.tree(name) as tree:
             arguments = await off_loop(size, check, tool.arguments, raw)
-            return await tool.run(Call(tree, services, client), arguments)
+            call = Call(tree, services, client)
+            if tool.told is None:
+                return await tool.run(call, arguments)
+            return await _journaled(call, tool, arguments)
     except BadArgument as error:
         if strange := await off_loop(size, unknown_keys, tool.arguments, raw):
             raise BadArgument(f"{error} (unknown: {', '.join(strange)})") from error
         raise
+
+
+async def _journaled(call: Call, tool: Tool[Any], arguments: Any) -> Answer | Written:
+    """Run a tool, and write the journal's line before its answer; a call that is refused leaves none."""
+    began = time.monotonic()
+    try:
+        answer = await tool.run(call, arguments)
+    except ToolError as error:
+        if error.status == 500:
+            _tell(call, tool, arguments, None, f"error: {error}", began)
+        raise
+    assert isinstance(answer, dict)  # what changes files or runs a command has a small answer
+    _tell(call, tool, arguments, answer, None, began)
+    return answer
+
+
+def _tell(
+    call: Call, tool: Tool[Any], arguments: Any, answer: Answer | None, failure: str | None, began: float
+) -> None:
+    assert tool.told is not None
+    told = tool.told(call, arguments, answer)
+    if told is None:
+        return
+    root = call.tree.root
+    line = Line(
+        tool=tool.name,
+        summary=told.summary,
+        outcome=failure or told.outcome,
+        ms=round((time.monotonic() - began) * 1000),
+        paths=told.paths,
+        task=call.services.tasks.running(root),
+        secrets=told.secrets,
+    )
+    call.services.journal.add(root, line)

@@ -16,33 +16,33 @@ class Left(Exception):
     """The client left before its body was whole."""
 
 
-async def read_body(receive: Receive, length: bytes | None) -> bytes:
+async def read_body(receive: Receive, length: bytes | None, most: int = MAX_BODY) -> bytes:
     """Return the whole body. `length` is the value of Content-Length, judged before anything is read.
 
     Raises BodyTooLarge as soon as the limit is passed, after which the protocol drops what the client still sends.
     Raises Left.
     """
-    if length is not None and int(length) > MAX_BODY:
+    if length is not None and int(length) > most:
         raise BodyTooLarge
     message = await receive()
     if message["type"] == "http.disconnect":
         raise Left
     first: bytes = message.get("body", b"")
     if not message.get("more_body", False):
-        if len(first) > MAX_BODY:
+        if len(first) > most:
             raise BodyTooLarge
         return first
     parts = [first]
     size = len(first)
     while message.get("more_body", False):
-        if size > MAX_BODY:
+        if size > most:
             raise BodyTooLarge
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Left
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-    if size > MAX_BODY:
+    if size > most:
         raise BodyTooLarge
     return b"".join(parts)
 

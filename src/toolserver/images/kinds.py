@@ -105,3 +105,23 @@ def jpeg_segment(data: bytes, at: int) -> tuple[int, int, int] | None:
 
 def _sides(width: int, height: int) -> tuple[int, int] | None:
     return (width, height) if width > 0 and height > 0 else None
+
+
+_TEXTS = frozenset(
+    {"application/json", "application/javascript", "application/xml", "application/x-sh", "application/sql"}
+)
+
+
+def mime_of_file(head: bytes, name: str) -> str:
+    """Return the mime type of any file: by its first bytes, then by its name, as far as text is text."""
+    by_content: str | None = image_mime(head) or filetype.guess_mime(head[:HEAD])
+    if by_content:
+        return by_content
+    by_name = mime_by_name(name)
+    if b"\0" in head[:HEAD]:
+        return by_name if by_name is not None and not _is_text(by_name) else UNKNOWN
+    return by_name if by_name is not None and _is_text(by_name) else "text/plain"
+
+
+def _is_text(mime: str) -> bool:
+    return mime.startswith("text/") or mime in _TEXTS or mime.endswith(("+xml", "+json"))

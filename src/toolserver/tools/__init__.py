@@ -15,6 +15,7 @@ from toolserver.tools import (
     process_wait,
     process_write,
     read,
+    task,
     watch,
     watch_poll,
     watch_stop,
@@ -39,4 +40,5 @@ TOOLS: tuple[Tool[Any], ...] = (
     watch.TOOL,
     watch_poll.TOOL,
     watch_stop.TOOL,
+    task.TOOL,
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments, Entry
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
 from toolserver.workspace.paths import Place
@@ -139,6 +139,13 @@ def _apply(file: File, step: tuple[bytes, bytes, bool], name: str, place: Place)
         raise file.too_large(error.size, f"{name}: ") from None
 
 
+def told(call: Call, args: EditArguments, answer: Answer | None) -> Told:
+    """Tell the journal which files, and how many edits."""
+    jobs = _jobs(call, args)
+    paths = list(dict.fromkeys(place.shown()["path"] for _, place, _ in jobs))
+    return Told(f"edit {', '.join(paths)}: {sum(len(steps) for *_, steps in jobs)} edits", paths)
+
+
 TOOL = Tool(
     "edit",
     "Replace exact texts in a file, or in up to 50 files at once, all or nothing. Each edit is {old, new, "
@@ -148,4 +155,5 @@ TOOL = Tool(
     "and what nearly matches. Get the exact text with `read`, without its line numbers; for more use `patch`.",
     EditArguments,
     run,
+    told,
 )

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from toolserver.calls import told as tell
 from toolserver.calls.arguments import Arguments
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.process_answers import pieces, texts, until_ended
 from toolserver.processes.command import Terminal, checked
 from toolserver.processes.process import Process
@@ -142,6 +143,11 @@ def _ms(began: float) -> int:
     return round((time.monotonic() - began) * 1000)
 
 
+def told(call: Call, args: ExecArguments, answer: Answer | None) -> Told:
+    """Tell the journal the command, and how it ended."""
+    return tell.command(args.cmd, args.env, answer)
+
+
 TOOL = Tool(
     "exec",
     "Run a command in the working directory and answer {exit_code, stdout, stderr, truncated, timed_out, ms}. A "
@@ -152,4 +158,5 @@ TOOL = Tool(
     "and watchers; such a process takes input through process_write. exit_code 128+N is death by signal N.",
     ExecArguments,
     run,
+    told,
 )

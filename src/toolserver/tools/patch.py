@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.errors import BadArgument
 from toolserver.patches import parser, staging
 from toolserver.workspace.paths import shown
@@ -51,6 +51,12 @@ async def run(call: Call, args: PatchArguments) -> Answer:
     return answer
 
 
+def told(call: Call, args: PatchArguments, answer: Answer | None) -> Told:
+    """Tell the journal which files."""
+    files = [] if answer is None else answer["files"]
+    return Told(f"patch {', '.join(files)}".rstrip(), files)
+
+
 TOOL = Tool(
     "patch",
     "Apply a unified diff (git's or plain, -p1) to one or several files: modify, create, delete, rename, copy, modes, "
@@ -62,4 +68,5 @@ TOOL = Tool(
     "single replacement use `edit`.",
     PatchArguments,
     run,
+    told,
 )

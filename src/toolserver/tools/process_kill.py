@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.process_arguments import OfProcess, former_of, process_of
 from toolserver.processes.process import PATIENCE
 
@@ -31,6 +31,11 @@ async def run(call: Call, args: ProcessKillArguments) -> Answer:
     return {"state": process.state}
 
 
+def told(call: Call, args: ProcessKillArguments, answer: Answer | None) -> Told:
+    """Tell the journal which process."""
+    return Told(f"process_kill {args.id} {args.signal}")
+
+
 TOOL = Tool(
     "process_kill",
     "End a process and its whole process group: TERM, and KILL to what is left after 5 s (signal KILL: at once). "
@@ -38,4 +43,5 @@ TOOL = Tool(
     "readable with process_output. An exited process answers at once.",
     ProcessKillArguments,
     run,
+    told,
 )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.process_arguments import OfProcess, process_of
 from toolserver.errors import BadArgument
 from toolserver.workspace.paths import decode_base64
@@ -35,6 +35,11 @@ def _data(args: ProcessWriteArguments) -> bytes:
     return args.data.encode()
 
 
+def told(call: Call, args: ProcessWriteArguments, answer: Answer | None) -> Told:
+    """Tell the journal how much was typed, never what."""
+    return Told(f"process_write {args.id}" + (f", {answer['bytes']} bytes" if answer else ""))
+
+
 TOOL = Tool(
     "process_write",
     "Write to the stdin of a detached process; answers {bytes} once all of them are taken. Writes arrive in the order "
@@ -42,4 +47,5 @@ TOOL = Tool(
     "after the exit, and for a promoted job, whose stdin is empty. On a pty \\u0003 is ^C.",
     ProcessWriteArguments,
     run,
+    told,
 )

@@ -9,8 +9,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver.calls import told as tell
 from toolserver.calls.arguments import Arguments
-from toolserver.calls.call import Answer, Call, Services, Tool
+from toolserver.calls.call import Answer, Call, Services, Told, Tool
 from toolserver.errors import BadArgument, ToolError
 from toolserver.git.rule_files import GitFiles
 from toolserver.processes.command import Command, checked
@@ -108,6 +109,11 @@ async def _path_watch(call: Call, targets: list[bytes], watch: Watch) -> PathWat
     return PathWatch(root, watched, watch.batch)
 
 
+def told(call: Call, args: WatchArguments, answer: Answer | None) -> Told | None:
+    """Tell the journal the command; a watch of paths alone runs nothing."""
+    return None if args.cmd is None else tell.command(args.cmd, None, answer)
+
+
 TOOL = Tool(
     "watch",
     "Watch files or a command and answer {id}; read the events with watch_poll, end it with watch_stop. With paths an "
@@ -117,4 +123,5 @@ TOOL = Tool(
     "cmd_exit, output_tail}. once ends it at the first event. At most 32 run; the last 1000 events are kept.",
     WatchArguments,
     run,
+    told,
 )

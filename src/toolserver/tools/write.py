@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments
-from toolserver.calls.call import Answer, Call, Tool
+from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.path_arguments import PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
 from toolserver.workspace.paths import decode_base64
@@ -56,6 +56,12 @@ def _content(args: WriteArguments) -> bytes:
     raise BadArgument("content or content_b64 is required: expected a string")
 
 
+def told(call: Call, args: WriteArguments, answer: Answer | None) -> Told:
+    """Tell the journal which file, and how many bytes."""
+    path = place_of(call.tree, args).shown()["path"]
+    return Told(f"write {path}" + (f", {answer['bytes']} bytes" if answer else ""), [path])
+
+
 TOOL = Tool(
     "write",
     "Make a file or replace all of its content, at most 10 MiB. Missing parent directories are made; an existing file "
@@ -64,4 +70,5 @@ TOOL = Tool(
     "bytes, created}. To change a part of a file use `edit` or `patch`.",
     WriteArguments,
     run,
+    told,
 )

@@ -34,10 +34,10 @@ def dress(fd: int, file: File, umask: int) -> None:
                 mode &= ~(stat.S_ISUID | stat.S_ISGID)
     os.fchmod(fd, mode)
     if kept is not None:
-        _copy_attributes(b"/proc/self/fd/%d/%s" % (file.folder.fd, file.name), fd)
+        copy_attributes(b"/proc/self/fd/%d/%s" % (file.folder.fd, file.name), fd)
 
 
-def _copy_attributes(source: bytes, target: int) -> None:
+def copy_attributes(source: bytes, target: int) -> None:
     """Copy the access list, the label and the user's own attributes of a file, as far as permitted.
 
     Capabilities and integrity marks belong to the old content and stay behind, as a write in place drops them too.

@@ -46,7 +46,8 @@ class Writer:
         self._paths = PathLocks()
         self._directories = DirectoryLocks()
         self._record = Record(root)
-        self._umask = _umask()
+        self.umask = _umask()
+        """Taken from the mode of what is new."""
         self._record.sweep()
 
     @property
@@ -128,7 +129,7 @@ class Writer:
     def _attempt(self, batch: Batch, work: Callable[[Batch], R], patience: float | None = None) -> R:
         """Look and stage without a lock; lock for as long as names change."""
         answer = work(batch)
-        with Commit(batch, self._record, self._umask) as commit:
+        with Commit(batch, self._record, self.umask) as commit:
             if commit.stage():
                 with self._directories.hold(batch.locks(), patience):
                     commit.carry_out()
@@ -142,7 +143,7 @@ class Writer:
         locks = batch.locks()
         with self._directories.hold(locks):
             answer = work(batch)
-            with Commit(batch, self._record, self._umask) as commit:
+            with Commit(batch, self._record, self.umask) as commit:
                 if commit.stage():
                     if not batch.locks().keys() <= locks.keys():
                         raise Conflict(next(iter(batch.files.values())).place.given)
