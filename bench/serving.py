@@ -40,8 +40,8 @@ class Connection:
     def post(self, tool: str, **arguments: Any) -> bytes:
         return self.post_body(tool, json.dumps(arguments).encode())
 
-    def post_body(self, tool: str, body: bytes) -> bytes:
-        """Post a body that is JSON already, for one so large that making it would count."""
+    def post_body(self, tool: str, body: bytes, status: int = 200) -> bytes:
+        """Post a body that is JSON already, for one so large that making it would count. `status` is what must come."""
         self._socket.sendall(
             b"POST /tools/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
             % (tool.encode(), TOKEN.encode(), len(body), body)
@@ -50,20 +50,22 @@ class Connection:
         while (end := received.find(b"\r\n\r\n")) < 0:
             received += self._more()
         head = bytes(received[:end]).lower()
-        status = int(head.split(b" ", 2)[1])
+        found = int(head.split(b" ", 2)[1])
         length = int(head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
         answer = memoryview(bytearray(length))
         have = len(received) - end - 4
         answer[:have] = received[end + 4 :]
         while have < length:
             have += self._socket.recv_into(answer[have:])
-        if status != 200:
-            raise RuntimeError(f"{tool} answered {status}: {bytes(answer[:500])!r}")
+        if found != status:
+            raise RuntimeError(f"{tool} answered {found}: {bytes(answer[:500])!r}")
         return bytes(answer)
 
     def wait_ready(self) -> None:
         """Wait for one answer: connections are taken a moment before the server is ready."""
-        self._socket.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self._socket.sendall(
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" % TOKEN.encode()
+        )
         while not self._more().endswith(b"}"):
             pass
 

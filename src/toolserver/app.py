@@ -1,4 +1,4 @@
-"""Composes a server: settings → services → routes → the application that uvicorn is given."""
+"""Composes a server: settings, services, routes, and the application that uvicorn runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A composed server: what answers requests, and what lives beside it."""
+    """A composed server: the application, its services, and what starts and stops with it."""
 
     gate: Gate
     services: Services
@@ -54,12 +54,12 @@ class Application:
     succession: Succession
 
     async def begin(self) -> None:
-        """Take over from the run before; called before connections are taken."""
+        """Take over from the previous run. Called before connections are accepted."""
         await self.succession.begin()
         self.services.search.start()
 
     async def end(self) -> None:
-        """End what streams and runs; called at the stop, before the calls under way are waited for."""
+        """End streams and commands. Called at the stop, before the calls under way are waited for."""
         self.services.search.stop()
         self.succession.stopping()
         await self.services.watches.stop()
@@ -67,7 +67,7 @@ class Application:
         await self.succession.close()
 
     def close(self) -> None:
-        """Give back what the services hold; called last."""
+        """Release what the services hold. Called last."""
         self.succession.release()
         self.services.search.close()
         self.services.readers.close()

@@ -12,11 +12,11 @@ from toolserver import settings
 from toolserver.settings import StartError
 
 USAGE = 2
-"""Exit status of a command that cannot begin."""
+"""Exit status of a command that cannot start."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command line in one line."""
+    """Reports an error of the command line in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise StartError(message)
@@ -30,7 +30,7 @@ def main() -> None:
         complain(str(error))
         status = USAGE
     except BrokenPipeError:
-        # whoever read the output has enough; the interpreter must not fail over it once more at its end
+        # the reader of the output has left; without this the interpreter would report it again at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     except KeyboardInterrupt:
@@ -39,14 +39,14 @@ def main() -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line on stderr, whatever is in the text."""
+    """Print one line on stderr; characters that would break it are escaped."""
     line = "".join(char if char.isprintable() or "\udc80" <= char <= "\udcff" else ascii(char)[1:-1] for char in text)
     sys.stderr.buffer.write(os.fsencode(f"toolserver: {line}\n"))
     sys.stderr.buffer.flush()
 
 
 def run(words: list[str]) -> int:
-    """Run a command; answer its exit status. Raises StartError."""
+    """Run a command and return its exit status. Raises StartError."""
     given = parser().parse_args(words)
     if given.command == "serve":
         from toolserver.serving import serve

@@ -1,4 +1,4 @@
-"""Errors that a caller sees: one sentence and the status it is answered with (specification, section 2)."""
+"""Errors that a caller sees: one sentence and a status (specification, section 2)."""
 
 
 class ToolError(Exception):

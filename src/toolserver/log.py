@@ -1,7 +1,7 @@
 """The log: one JSON object a line on stderr, for calls and for everything else.
 
-Beside the tool and the tree no line holds anything that came with a call or went out with an answer (specification,
-section 1). So a fault is logged as the kinds and places of its exceptions, without their texts.
+A line names the tool and the tree of a call, and holds nothing else of what the call or its answer contained
+(specification, section 1). So a fault is logged as the types and places of its exceptions, without their texts.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import orjson
 
 LEVELS = ("debug", "info", "warning", "error")
 STDERR = 2
-NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
-"""What a line shows of a tool or a tree. Anything else is no name but text of the caller's."""
+SHOWN = re.compile(r"[A-Za-z0-9_-]{1,32}")
+"""Names of tools and trees that a line may show. Anything else is no name but text of the caller."""
 
 _logger = logging.getLogger("toolserver")
 
 
 def configure(level: str) -> None:
-    """Send the package's log lines of `level` and above to stderr; silence uvicorn's own."""
+    """Send the package's log lines of `level` and above to stderr, and none of uvicorn's."""
     handler = logging.StreamHandler()
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     _logger.handlers[:] = [handler]
     _logger.setLevel(level.upper())
     _logger.propagate = False
@@ -40,8 +40,8 @@ def configure(level: str) -> None:
         logger.propagate = False
 
 
-class Lines(logging.Formatter):
-    """Makes a record one line of JSON; `extra={"facts": {...}}` adds members."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON. `extra={"facts": {...}}` adds members."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -56,19 +56,19 @@ class Lines(logging.Formatter):
 
 
 def stamp(seconds: float) -> str:
-    """Return RFC 3339 in UTC, to the second."""
+    """Return a time in the form of RFC 3339: UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def fault(error: BaseException) -> str:
-    """Log a fault of the server itself; answer the id that its caller is told."""
+    """Log a fault of the server itself and return the id that its caller is told."""
     name = secrets.token_hex(6)
     _logger.error("internal error", extra={"facts": {"id": name}}, exc_info=error)
     return name
 
 
 def trace(error: BaseException) -> list[str]:
-    """Return the traceback of an exception and of what led to it, outermost last, texts of exceptions left out."""
+    """Return the traceback of an exception and of its causes, the exception itself last, without their texts."""
     lines: list[str] = []
     seen: set[int] = set()
     found: BaseException | None = error
@@ -93,9 +93,9 @@ def _kind(error: BaseException) -> str:
 
 
 class CallLog:
-    """Writes the line of a call: when, tool, tree, status, milliseconds, bytes of the answer's body.
+    """Writes the line of a call: time, tool, tree, status, milliseconds, bytes of the answer's body.
 
-    Lines of the same turn of the event loop go out together, right after it.
+    Lines of one turn of the event loop are written together after it.
     """
 
     __slots__ = ("_lines", "_on", "_second", "_stamp")
@@ -107,7 +107,7 @@ class CallLog:
         self._lines: list[str] = []
 
     def write(self, tool: str, tree: object, status: int, started: float, size: int) -> None:
-        """Write one line. `started` is of time.perf_counter; `tree` anything that a call may have for one."""
+        """Write one line. `started` is a value of time.perf_counter; `tree` is whatever the call gave as its tree."""
         if not self._on:
             return
         milliseconds = (time.perf_counter() - started) * 1000
@@ -123,7 +123,7 @@ class CallLog:
         )
 
     def flush(self) -> None:
-        """Write to stderr now; where nobody can take it (a closed pipe, a full one that may not wait) it is lost."""
+        """Write to stderr now. Lines are lost where it is a closed pipe, or a full one that does not block."""
         view = memoryview("".join(self._lines).encode())
         self._lines.clear()
         while view:
@@ -134,5 +134,5 @@ class CallLog:
 
 
 def _name(name: object) -> str:
-    """Return a tool's or tree's name as JSON; null for what no tool and no tree can be called."""
-    return f'"{name}"' if type(name) is str and NAME.fullmatch(name) else "null"
+    """Return the name of a tool or a tree as JSON; null for what cannot be one."""
+    return f'"{name}"' if type(name) is str and SHOWN.fullmatch(name) else "null"

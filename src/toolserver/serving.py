@@ -1,4 +1,4 @@
-"""Runs a server: the sockets, the banner, the loop, the end."""
+"""Runs a server: sockets, banner, event loop, shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM, SIGINT or the end of `--idle-stop`. Raises StartError where it cannot begin."""
     early: list[int] = []
     for number in STOPS:
-        # kept for the server until it takes them itself
+        # until the server handles them itself, only remember that one came
         signal.signal(number, lambda number, _: early.append(number))
     log.configure(settings.log_level)
     warn_of_untested_uvicorn()
@@ -39,7 +39,7 @@ def serve(settings: Settings) -> None:
             uvloop.run(_serve(app, settings, sockets, early))
     finally:
         for number in STOPS:
-            # the interpreter gives them back their default at its end, and the exit status would be theirs
+            # a signal that comes while the interpreter ends must not change the exit status
             signal.signal(number, signal.SIG_IGN)
         app.close()
 
@@ -53,7 +53,7 @@ async def _serve(app: Application, settings: Settings, sockets: list[socket.sock
             sys.stdout.buffer.write(os.fsencode(banner(settings, app, sockets[0])))
             sys.stdout.buffer.flush()
             gc.collect()
-            gc.freeze()  # what start-up made stays; later collections need not look at it
+            gc.freeze()  # objects made at the start live as long as the server: collections skip them
             if early:
                 server.stop()
 
@@ -67,7 +67,7 @@ async def _serve(app: Application, settings: Settings, sockets: list[socket.sock
 
 @contextlib.contextmanager
 def listening(settings: Settings) -> Iterator[list[socket.socket]]:
-    """Return the listening sockets; close them at the end and remove the Unix socket. Raises StartError."""
+    """Open the listening sockets; at the end close them and remove the Unix socket. Raises StartError."""
     sockets = [_unix_socket(settings.uds)] if settings.uds else _tcp_sockets(settings.host, settings.port)
     made = os.stat(settings.uds) if settings.uds else None
     try:
@@ -95,7 +95,7 @@ def _tcp_sockets(host: str, port: int) -> list[socket.socket]:
             one = socket.socket(family, kind, protocol)
             sockets.append(one)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _find_the_dead(one)
+            _keep_alive(one)
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.bind((target[0], port, *target[2:]))
@@ -109,10 +109,10 @@ def _tcp_sockets(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def _find_the_dead(one: socket.socket) -> None:
-    """Have the kernel ask silent peers whether they live, so that an NDJSON stream to a dead one ends.
+def _keep_alive(one: socket.socket) -> None:
+    """Turn on TCP keep-alive, so that an NDJSON stream to a dead peer ends: after 60 s of silence, 6 probes 10 s apart.
 
-    Connections inherit this on Linux. After 60 s of silence it asks every 10 s, six times.
+    Connections inherit the options of the listening socket on Linux.
     """
     one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
@@ -121,7 +121,7 @@ def _find_the_dead(one: socket.socket) -> None:
 
 
 def _unix_socket(path: str) -> socket.socket:
-    """Listen on a Unix socket that only this user can reach; one that a dead server left is replaced."""
+    """Listen on a Unix socket that only this user can reach. One that a dead server left is replaced."""
     where = f"cannot listen on {path}"
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -140,7 +140,7 @@ def _unix_socket(path: str) -> socket.socket:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove a socket that nobody listens on any more; anything else at its place is left to fail the bind."""
+    """Remove a socket that nobody listens on. Anything else at its place stays, and the bind fails."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return
@@ -161,7 +161,7 @@ def address(host: str, port: int) -> str:
 
 
 def banner(settings: Settings, app: Application, listener: socket.socket) -> str:
-    """Return what is printed at the start: the address, the token file and one line to paste into a shell."""
+    """Return what is printed at the start: the address, the token file and a curl command to paste into a shell."""
     token_file = app.token.path
     header = f'-H "Authorization: Bearer $({_cat(token_file)})"'
     if settings.uds:
@@ -175,7 +175,7 @@ def banner(settings: Settings, app: Application, listener: socket.socket) -> str
 
 
 def _one_line(path: str) -> str:
-    """Show a path on one line that does not look like the line to paste."""
+    """Return a path as one line of text that does not look like the curl command."""
     shown = "".join(char if char.isprintable() or "\udc80" <= char <= "\udcff" else ascii(char)[1:-1] for char in path)
     return shown.replace("curl ", "curl\\x20")
 
@@ -184,7 +184,7 @@ PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"/._
 
 
 def _octal(path: str) -> str:
-    """Write a path as a format of printf(1)."""
+    """Return a path as a format of printf(1)."""
     return "".join(chr(byte) if byte in PLAIN else f"\\{byte:03o}" for byte in os.fsencode(path))
 
 

@@ -1,4 +1,4 @@
-"""What a server is started with: flags and environment become one frozen value (specification, section 1)."""
+"""The settings of a server, from flags and environment variables (specification, section 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolserver.log import LEVELS
 
 
 class StartError(Exception):
-    """The command cannot do what it was told to. The text is one line; the exit status is 2."""
+    """The command cannot start. The text is one line; the exit status is 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 7788
     uds: str = ""
-    """Path of a Unix socket, served in place of host and port."""
+    """Path of a Unix socket that is served instead of host and port."""
     capsule: Literal["auto", "off", "require"] = "auto"
     network: Literal["open", "fenced"] = "open"
     network_fenced: bool = False
-    """The platform keeps the network fenced, whatever `network` is."""
+    """The platform fences the network, whatever `network` says."""
     bind_ro: tuple[str, ...] = ()
-    """More places that commands see, read-only."""
+    """Further paths that commands see, read-only."""
     idle_stop: float = 0.0
-    """Seconds without activity after which the server stops itself; 0 is never."""
+    """Seconds without activity after which the server stops; 0 is never."""
     workspace_id: str = ""
     container_cli: str = ""
     log_level: str = "info"
@@ -51,7 +51,7 @@ class Flag:
     """Raises ValueError with what was expected."""
     metavar: str = "TEXT"
     repeat: bool = False
-    """The values make a tuple; the variable holds several, separated by white space."""
+    """It may be given several times. The value is a tuple; the variable holds values separated by white space."""
 
     @property
     def field(self) -> str:
@@ -110,7 +110,7 @@ CALL: tuple[Flag, ...] = (HOST, PORT, UDS, TOKEN_FILE, Flag("tree", "working dir
 
 
 def add_flags(parser: argparse.ArgumentParser, flags: tuple[Flag, ...]) -> None:
-    """Declare the flags; what is given stays text until `resolve`."""
+    """Declare the flags. Their values stay text until `resolve`."""
     for flag in flags:
         action = "append" if flag.repeat else "store"
         text = f"{flag.help} [{flag.variable}]".replace("%", "%%")

@@ -105,9 +105,9 @@ def test_a_fault_of_the_server(tmp_path: pathlib.Path, caplog: pytest.LogCapture
     assert found is not None
     assert b"Traceback" not in answer
     [record] = [one for one in caplog.records if one.message == "internal error"]
-    from toolserver.log import Lines
+    from toolserver.log import JsonFormatter
 
-    line = Lines().format(record)
+    line = JsonFormatter().format(record)
     assert found[1].decode() in line
     assert "test_clients_that_leave.py" in line
     assert "builtins.ValueError" in line

@@ -1,4 +1,4 @@
-"""What a tool is: a name, a description, its arguments and a handler; and what a handler is given."""
+"""A tool (name, description, arguments, handler) and what its handler is given."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What keeps commands apart from the rest, as GET /tools tells it."""
+    """What confines commands, as GET /tools tells it."""
 
     capsule: Literal["active", "unavailable"] = "unavailable"
     network: Literal["fenced", "open"] = "open"
@@ -50,7 +50,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What outlives a call and is shared by all tools of a server. `app.py` makes it."""
+    """What all calls of a server share. `app.py` makes it."""
 
     workspace: Workspace
     writer: Writer
@@ -68,9 +68,9 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the tree it works in, open until the answer is made, the server's services, who waits for the answer.
+    """One call: its tree, which stays open until the answer is made, the server's services and the client.
 
-    `client.on_leave(callback)` tells that the client left; see `Client`.
+    `client.on_leave(callback)` calls back when the client leaves; see `Client`.
     """
 
     tree: Tree
@@ -91,7 +91,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """One tool. `run` answers the body of a 200 or raises a ToolError."""
+    """One tool. `run` returns the body of a 200 or raises ToolError."""
 
     name: str
     description: str

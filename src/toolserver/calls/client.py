@@ -1,4 +1,4 @@
-"""Whoever waits for a call's answer: a handler learns here that its client has left."""
+"""The client of a call: a handler learns here that it has left."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable
 class Client:
     """The client of one call.
 
-    A client that leaves ends nothing by itself: a handler that cares says so with `on_leave`, a search to stop, a job
-    to become a process. Costs nothing until then; only the first `on_leave` starts a task that watches the connection.
+    A client that leaves does not end its call. A handler that has something to stop, such as a search, registers it
+    with `on_leave`. Only the first `on_leave` starts a task that watches the connection.
 
         stopped = search.start(...)
-        call.client.on_leave(search.stop)          # called on the event loop, at most once, at once when already gone
+        call.client.on_leave(search.stop)          # called on the event loop, once; immediately where it has left
         return await stopped
 
-    `leave` answers when the connection is gone; without it the client never leaves. Nothing is called after `close`,
-    which the dispatcher's caller does before it sends the answer.
+    `leave` returns when the connection is gone; without it the client never leaves. Nothing is called after `close`,
+    which the caller of the dispatcher calls before it sends the answer.
     """
 
     __slots__ = ("_callbacks", "_ends", "_gone", "_leave", "_task")
@@ -31,11 +31,11 @@ class Client:
 
     @property
     def gone(self) -> bool:
-        """Whether it has left, as far as is known: only known after an `on_leave`."""
+        """Whether it has left. Known only after the first `on_leave`."""
         return self._gone
 
     def on_leave(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when the client leaves before its answer."""
+        """Call `callback` when the client leaves before it has its answer."""
         if self._gone:
             callback()
             return
@@ -61,7 +61,7 @@ class Client:
             callback()
 
     def close(self) -> None:
-        """End the watching; no callback is called any more."""
+        """Stop watching; no callback is called after this."""
         self._callbacks.clear()
         if self._task is not None:
             self._task.cancel()

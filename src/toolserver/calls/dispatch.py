@@ -1,4 +1,4 @@
-"""Runs a tool by its name: tree, arguments, handler, in this order (specification, section 2)."""
+"""Runs a call of a tool: tree, arguments, handler, in this order (specification, section 2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolserver.workspace.names import MAIN
 
 
 def tree_of(raw: dict[str, Any], url_tree: str | None) -> Any:
-    """Return the tree that a call names, unchecked: the body's, else the URL's, else main."""
+    """Return the tree that a call names, not checked yet: that of the body, else of the URL, else main."""
     name = raw.get("tree")
     if name is None:
         return MAIN if url_tree is None else url_tree

@@ -1,4 +1,4 @@
-"""Request bodies: read up to a limit, never beyond it."""
+"""Reads request bodies up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BodyTooLarge(Exception):
 
 
 class Left(Exception):
-    """The client left before its body was whole."""
+    """The client left before its body was complete."""
 
 
 async def read_body(receive: Receive, length: bytes | None, most: int = MAX_BODY) -> bytes:

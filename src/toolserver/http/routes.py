@@ -1,4 +1,4 @@
-"""The routes beside the tool calls, as a Starlette application: exact, with errors as JSON."""
+"""The routes other than tool calls, as a Starlette application: paths are exact, errors are JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolserver.workspace.root import Workspace
 
 
 class Routes(Starlette):
-    """Starlette without its own answer to faults: those reach the gate."""
+    """Starlette without its handler of faults, which reach the gate."""
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
         super().__init__(routes=routes)
@@ -34,7 +34,7 @@ class Routes(Starlette):
 
 
 def _exact(router: ASGIApp) -> ASGIApp:
-    """Keep off the one path that a route's pattern takes beside its own: with a line break at the end."""
+    """Refuse paths that end in a line break: the `$` of a route's pattern would accept one."""
 
     async def routed(scope: Scope, receive: Receive, send: Send) -> None:
         await (_unknown if scope["path"].endswith("\n") else router)(scope, receive, send)

@@ -25,7 +25,7 @@ from toolserver.http.body import MAX_BODY, BodyTooLarge, Left, disconnected, rea
 from toolserver.workspace.names import MAIN
 
 CLIENT_LEFT = 499
-"""Status in the log of a call whose client left before its body was whole; nothing is sent then."""
+"""Status in the log of a call whose client left before its body was complete. Nothing is sent then."""
 _ALLOW: Header = (b"allow", b"POST")
 
 
@@ -51,7 +51,7 @@ class ToolRoutes:
         return answer(200, {"tools": self._listing, "fence": told})
 
     async def call(self, name: str, length: bytes | None, scope: Scope, receive: Receive, send: Send) -> None:
-        """Return one call and write its line in the log, refused ones too."""
+        """Answer one call and write its line in the log; a refused call has one too."""
         if scope["method"] != "POST":
             await send_json(scope, send, 405, error_body("a tool is called with POST"), [_ALLOW])
             return
@@ -76,7 +76,7 @@ class ToolRoutes:
 
 
 class _OneCall:
-    """A call on its way: `tree` is what it names as its tree, as far as that is known."""
+    """A call while it runs. `tree` is the tree that it names, as far as it was read."""
 
     __slots__ = ("tree", "url_tree")
 
@@ -88,7 +88,7 @@ class _OneCall:
     async def run(
         self, services: Services, tool: Tool[Any], length: bytes | None, receive: Receive, client: Client
     ) -> tuple[int, bytes | Written]:
-        """Return the status and the body."""
+        """Run the tool; return the status and the body of the answer."""
         try:
             body = await read_body(receive, length)
             raw = await off_loop(len(body), _parsed, body)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 
 class Activity:
-    """Counts what is under way and remembers when the last of it ended.
+    """Counts the calls and jobs that run, and remembers when the last one ended.
 
-    A call is under way from `begin` to `end`, so is a job: whoever starts one says `begin`, and `end` when it is over.
+    `begin` is called where one starts, `end` where it is over.
     """
 
     __slots__ = ("_last", "_running")
@@ -27,13 +27,13 @@ class Activity:
         self._last = time.monotonic()
 
     def idle(self) -> float:
-        """Return for how many seconds nothing has been under way; 0 while something is."""
+        """Return the seconds since the last one ended; 0 while one runs."""
         return 0.0 if self._running else time.monotonic() - self._last
 
     def watch(self, seconds: float, stop: Callable[[], None]) -> Callable[[], None]:
-        """Call `stop` once after `seconds` without activity; answer how to end the watching.
+        """Call `stop` once after `seconds` without activity. Return the function that ends the watching.
 
-        One timer at a time, never more often than every `seconds` while something is under way.
+        There is one timer; it runs out at most once in `seconds` while something runs.
         """
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
