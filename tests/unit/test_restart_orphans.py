@@ -13,7 +13,7 @@ import pytest
 
 from toolserver.processes.procfs import Status, ticks
 from toolserver.processes.restart.children import Children, Entry, Note
-from toolserver.processes.restart.orphans import _of_sessions, sweep
+from toolserver.processes.restart.orphans import _of_sessions, _with_descendants, sweep
 
 
 def process(pid: int, start: int, session: int) -> Status:
@@ -36,6 +36,14 @@ def process(pid: int, start: int, session: int) -> Status:
 def test_members_of_a_session(note: Note, ours: set[int]) -> None:
     found = [process(8, 100, 8), process(9, 105, 8), process(10, 120, 8), process(20, 110, 7), process(21, 130, 7)]
     assert {one.pid for one in _of_sessions({one.pid: one for one in found}, [note])} == ours
+
+
+def test_parents_come_first() -> None:
+    """Whatever the order in which they are found: a shell must not go on with its next command."""
+    chain = [Status(pid, b"x", b"S", parent, 60, 60, 100) for pid, parent in [(60, 1), (50, 60), (70, 50), (40, 70)]]
+    seen = {one.pid: one for one in sorted(chain, key=lambda one: one.pid)}
+    for found in (chain, chain[::-1], chain[:1], [chain[3], chain[1], chain[0]]):
+        assert [one.pid for one in _with_descendants(seen, found)] == [60, 50, 70, 40]
 
 
 @pytest.fixture

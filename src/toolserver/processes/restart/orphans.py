@@ -118,7 +118,10 @@ def _descriptors(pid: int) -> set[str]:
 
 
 def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
-    """Return the living ones of some processes and all below them, but for ourselves and who is above or below us."""
+    """Return the living ones of some processes and all below them, but for ourselves and who is above or below us.
+
+    Parents come before their children: a shell whose child is killed first would go on with its next command.
+    """
     spared = {0, 1}
     at: Status | None = seen.get(os.getpid())
     while at is not None and at.pid not in spared:
@@ -134,7 +137,18 @@ def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
         if one.pid not in all_of_them:
             all_of_them[one.pid] = one
             todo += below.get(one.pid, []) if one.pid not in spared else []
-    return [one for one in all_of_them.values() if one.alive and one.pid not in spared]
+    ended = [one for one in all_of_them.values() if one.alive and one.pid not in spared]
+    return sorted(ended, key=lambda one: _depth(seen, one))
+
+
+def _depth(seen: Processes, one: Status) -> int:
+    """Count the processes above one, of those that are seen."""
+    depth = 0
+    above = seen.get(one.parent)
+    while above is not None and depth < len(seen):
+        depth += 1
+        above = seen.get(above.parent)
+    return depth
 
 
 def _end(find: Callable[[], list[Status]]) -> int:
