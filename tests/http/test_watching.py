@@ -89,6 +89,27 @@ def test_ignore_files(server: Server) -> None:
     assert one.dropped == 0
 
 
+def test_large_ignore_files(server: Server) -> None:
+    """A watch reads an ignore file of 2 MiB as a search does; a link and a FIFO hold no rules for either."""
+    server.put("big/.gitignore", "# filler\n" * 240_000 + "build/\n")
+    server.put("link/real", "build/\n")
+    (server.root / "link/.gitignore").symlink_to("real")
+    (server.root / "fifo").mkdir()
+    os.mkfifo(server.root / "fifo/.gitignore")
+    folders = ("big", "link", "fifo")
+    for folder in folders:
+        server.put(f"{folder}/build/old", "needle")
+    shown = {
+        str(pathlib.PurePath(path).parent.parent) for path in server.ok("grep", pattern="needle", mode="files")["files"]
+    }
+    assert shown == {"link", "fifo"}
+    one = Watching(server)
+    for folder in folders:
+        server.put(f"{folder}/build/new", "needle")
+    one.names.add("big/build/new")
+    assert {path for path, _ in one.told()} == {f"{folder}/build/new" for folder in shown}
+
+
 def test_names_that_are_not_utf8(server: Server) -> None:
     """An event of such a name holds `path_b64`, any other does not; the paths of a batch are strings alone."""
     watch = server.ok("watch", paths=["."])["id"]

@@ -1,4 +1,4 @@
-"""The tool `watch`: be told of changed files, of a command's lines, or of a command's outcome after each change."""
+"""The tool `watch`: events for changed files, a command's lines, or a command's outcome after each change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WatchArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: WatchArguments) -> Answer:
-    """Begin a watch and return its id."""
+    """Start a watch and return its id."""
     if args.paths is None and args.cmd is None:
         raise BadArgument("paths or cmd is required: expected an array of paths, a command, or both")
     if args.paths is not None and not args.paths:
@@ -99,9 +99,10 @@ def _targets(call: Call, paths: list[str]) -> list[bytes]:
 
 
 async def _path_watch(call: Call, targets: list[bytes], watch: Watch) -> PathWatch:
-    rules = await asyncio.to_thread(GitFiles().now, call.tree.fd)
+    git = GitFiles().now
+    rules = await asyncio.to_thread(git, call.tree.fd)
     hidden = frozenset([AGENTS]) if call.tree.name == MAIN else frozenset[bytes]()
-    watched = WatchFilter(targets, rules.base, rules.tracked, hidden)
+    watched = WatchFilter(targets, rules.base, rules.tracked, hidden, git)
     try:
         root = os.open(b"/proc/self/fd/%d" % call.tree.fd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -116,7 +117,7 @@ def told(call: Call, args: WatchArguments, answer: Answer | None) -> Told | None
 
 TOOL = Tool(
     "watch",
-    "Watch files or a command and answer {id}; read the events with watch_poll, end it with watch_stop. With paths an "
+    "Watch files or a command; returns {id}. Read the events with watch_poll, end it with watch_stop. With paths an "
     "event is {path, kind}: create, modify or remove, of anything below them (ignored directories, .git and editors' "
     "temporary files apart); a rename is a remove and a create. With cmd an event is {line}, filtered by pattern, and "
     "at the end {exit}. With both, cmd runs after each batch of changes, one run at a time, and the event is {paths, "

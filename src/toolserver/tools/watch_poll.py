@@ -13,9 +13,9 @@ from toolserver.calls.call import Answer, Call, Tool
 class WatchPollArguments(Arguments, kw_only=True, frozen=True):
     """Arguments of `watch_poll`."""
 
-    id: Annotated[str, Meta(description="The watch's id, such as w1, as watch answered it.")]
+    id: Annotated[str, Meta(description="The watch's id, such as w1, as watch returned it.")]
     since: Annotated[
-        int, Meta(ge=0, description="Number of the first event to answer, such as an answer's `next`.")
+        int, Meta(ge=0, description="Number of the first event to return, such as the `next` of the last answer.")
     ] = 0
 
 

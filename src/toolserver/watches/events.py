@@ -87,7 +87,7 @@ class EventRing:
         self.extend(lambda one: one, [event])
 
     def close(self) -> None:
-        """Let no event follow, and wake the subscribers."""
+        """Take no more events, and wake the subscribers."""
         self.closed = True
         self._wake()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from toolserver._fast.git_index import Tracked
 from toolserver._fast.ignore import Rules
+from toolserver.git.rule_files import GitRules
 from toolserver.watches.events import is_temporary
 from toolserver.workspace.names import GIT, KD
 
@@ -27,12 +28,19 @@ class WatchFilter:
     """Tells which entries a watch of `targets` (root-relative, link-free paths) covers.
 
     `base` holds the ignore rules of the tree's top and `tracked` the paths of its index; `hidden_top` names
-    directories of the root that are not looked into unless named.
+    directories of the root that are not looked into unless named. `git` reads `base` and `tracked` anew, for the tree
+    that a descriptor is open on.
     """
 
     def __init__(
-        self, targets: Iterable[bytes], base: Rules, tracked: Tracked, hidden_top: frozenset[bytes] = frozenset()
+        self,
+        targets: Iterable[bytes],
+        base: Rules,
+        tracked: Tracked,
+        hidden_top: frozenset[bytes] = frozenset(),
+        git: Callable[[int], GitRules] | None = None,
     ) -> None:
+        self._git = git
         self.targets = tuple(targets)
         self.base = base
         self._tracked = tracked
@@ -44,6 +52,18 @@ class WatchFilter:
             for name in target.split(b"/") if target else ():
                 scope = scope.names.setdefault(name, Scope())
             scope.all = True
+
+    def read_git(self, root: int) -> bool:
+        """Read git's rules and index anew; return whether they differ."""
+        if self._git is None:
+            return False
+        try:
+            now = self._git(root)
+        except OSError:  # the server lacks a descriptor or memory: the rules stay
+            return False
+        same = now.base is self.base and now.tracked is self._tracked
+        self.base, self._tracked = now.base, now.tracked
+        return not same
 
     def scope(self, parent: Scope, rules: Rules | None, path: bytes, name: bytes, is_dir: bool) -> Scope | None:
         """Return the scope of an entry of the directory `path`, whose own scope is `parent`; None: not watched.

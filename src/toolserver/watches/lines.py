@@ -38,7 +38,7 @@ def _cut(line: bytes) -> bytes:
 
 
 class OutputTail:
-    """The last bytes of a run's output, both streams as they come; it begins on a character."""
+    """The last bytes of a run's output, both streams in the order of arrival, starting at a whole character."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -53,7 +53,7 @@ class OutputTail:
             self._cut = True
 
     def text(self) -> str:
-        """Return them as text; ill-formed UTF-8 is U+FFFD, but for a character that was cut in front."""
+        """Return them as text; ill-formed UTF-8 becomes U+FFFD; a character cut at the start is left out."""
         data = self._data
         if self._cut:
             skipped = 0

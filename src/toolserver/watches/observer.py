@@ -8,7 +8,9 @@ An observer belongs to one thread at a time and blocks: run `start`, `collect` a
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import time
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ from toolserver._fast import inotify
 from toolserver.watches.events import MODIFY, Change
 from toolserver.watches.filter import WatchFilter
 from toolserver.watches.snapshot import Directory, Snapshot
-from toolserver.workspace.names import IGNORE_FILES
+from toolserver.workspace.names import GIT, IGNORE_FILES
 
 MASK = (
     inotify.CREATE
@@ -29,6 +31,8 @@ MASK = (
     | inotify.ONLYDIR
     | inotify.EXCL_UNLINK
 )
+GIT_FILES = (GIT, b"info", b"index", b"config", b"exclude")
+"""Names in the root, `.git` and `.git/info` whose change may change what is ignored."""
 MAX_COLLECTED = 4096
 """Changes after which `collect` returns although more may wait."""
 CLOCK_STEP_NS = 20_000_000
@@ -62,6 +66,8 @@ class Observer:
     def __init__(self, root: int, watched: WatchFilter) -> None:
         self._snapshot = Snapshot(root, watched, self._enter, self._leave)
         self._directories: dict[int, Directory] = {}
+        self._repository: set[int] = set()
+        """The watches on the repository's own directories."""
         self._drained = _Moment(0, 0)
         self._full = False
         self._kept_back: list[Change] = []
@@ -83,10 +89,11 @@ class Observer:
         self._snapshot.close()
 
     def start(self) -> None:
-        """Begin to observe. What changes after this returns is reported. Raises WatchLimit and OSError."""
+        """Start to observe. What changes after this returns is reported. Raises WatchLimit and OSError."""
         self._drained = _Moment.now()
         if not self._snapshot.start():
             raise FileNotFoundError(errno.ENOENT, "the working directory is gone")
+        self._watch_repository()
         self._check_full()
 
     def collect(self) -> list[Change]:
@@ -129,7 +136,7 @@ class Observer:
             return error.errno == errno.ENOSPC
         other = self._directories.get(wd)
         if other is not None and other is not directory:
-            other.wd = -1  # it was moved to here, and the event of that is still to come
+            other.wd = -1  # moved to here; the event that removes the old path is still to come
         self._directories[wd] = directory
         directory.wd = wd
         return True
@@ -138,6 +145,15 @@ class Observer:
         if directory.wd >= 0:
             self._directories.pop(directory.wd, None)
             self._inotify.remove(directory.wd)
+
+    def _watch_repository(self) -> None:
+        """Put watches on the directories where the index and the rules of the repository at the root lie."""
+        for path in (GIT, GIT + b"/info"):
+            fd = self._snapshot.open(path)
+            if fd >= 0:
+                with contextlib.suppress(OSError):
+                    self._repository.add(self._inotify.add(fd, MASK))
+                os.close(fd)
 
     def _check_full(self) -> None:
         if self._full:
@@ -150,6 +166,8 @@ class Observer:
             self._compare(out)
             return
         at = self._directories.get(wd)
+        if wd in self._repository or (at is not None and not at.path and name == GIT):
+            self._take_git(wd, mask, name, out)
         if at is None:
             return
         if mask & inotify.IGNORED:
@@ -165,6 +183,14 @@ class Observer:
             self._take_directory(at, mask, name, out)
         else:
             self._take_file(at, mask, name, out)
+
+    def _take_git(self, wd: int, mask: int, name: bytes, out: list[Change]) -> None:
+        """Take an event of the repository's own directories, or of the one that holds them."""
+        if mask & inotify.IGNORED:
+            self._repository.discard(wd)
+        elif name in GIT_FILES and not mask & inotify.MODIFY:
+            self._watch_repository()
+            self._snapshot.read_git(self._drained.earliest_ns(), out)
 
     def _take_directory(self, at: Directory, mask: int, name: bytes, out: list[Change]) -> None:
         scope = self._snapshot.scope(at, name, True)
@@ -189,5 +215,7 @@ class Observer:
         elif mask & (inotify.MODIFY | inotify.ATTRIB) and scope.all:
             if name in at.files:
                 out.append((at.child(name), MODIFY, False))
-            elif self._snapshot.status(at.child(name)) is not None:  # else one without a name (O_TMPFILE): `#INODE`
+            elif (
+                self._snapshot.status(at.child(name)) is not None
+            ):  # else a file without a name (O_TMPFILE), reported as `#INODE`
                 self._snapshot.add_file(at, name, scope, out)

@@ -48,7 +48,7 @@ class PathWatch:
         """Set when polling is to look, or to end."""
 
     async def start(self) -> None:
-        """Begin: what changes after this returns is reported. Raises OSError where the root is gone."""
+        """Start: what changes after this returns is reported. Raises OSError where the root is gone."""
         if not await self._on_thread(lambda: reports(self._root)):
             await self._poll("the file system does not report changes")
             return

@@ -89,7 +89,9 @@ class Poller:
         """Return what has changed since the last look."""
         begun = time.monotonic()
         out: list[Change] = []
-        self._snapshot.compare(self._snapshot.newest_ns + 1, out)
+        since = self._snapshot.newest_ns + 1
+        self._snapshot.read_git(since, out)
+        self._snapshot.compare(since, out)
         self.pause = max(PAUSE, IDLE_SHARE * (time.monotonic() - begun))
         return out
 

@@ -19,7 +19,7 @@ from toolserver._fast.inotify import birth_ns
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
 from toolserver.watches.events import CREATE, MODIFY, REMOVE, Change
 from toolserver.watches.filter import Scope, WatchFilter
-from toolserver.watches.rule_files import RuleFiles, read_rule_files
+from toolserver.watches.rule_files import NO_FILES, RuleFiles, read_rule_files
 from toolserver.workspace.names import IGNORE_FILES
 from toolserver.workspace.root import identity
 
@@ -39,7 +39,7 @@ class Directory:
     scope: Scope
     above: Rules | None
     """The ignore rules before its own files; None below an ignored directory that was named: no rule holds there."""
-    rule_files: RuleFiles = (None,) * len(IGNORE_FILES)
+    rule_files: RuleFiles = NO_FILES
     files: dict[bytes, Stamp | None] = field(default_factory=dict)
     dirs: dict[bytes, Directory] = field(default_factory=dict)
     hidden: set[bytes] = field(default_factory=set)
@@ -170,7 +170,7 @@ class Snapshot:
 
     def _enter(self, path: bytes, scope: Scope, above: Rules | None, stat: bool) -> Entered | None:
         """Open a directory and read its names and rules; None where it cannot be opened (any more)."""
-        fd = self._open(path)
+        fd = self.open(path)
         if fd < 0:
             return None
         try:
@@ -184,7 +184,8 @@ class Snapshot:
         found.apply(above)
         return found, listing
 
-    def _open(self, path: bytes) -> int:
+    def open(self, path: bytes) -> int:
+        """Open a directory; -1 where that is not possible (any more)."""
         try:
             return open_beneath(self._root, path, os.O_RDONLY | os.O_DIRECTORY, resolve=NO_SYMLINKS)
         except OSError:
@@ -225,7 +226,7 @@ class Snapshot:
             return None
         if status.st_mtime_ns < since_ns:
             return CREATE  # moved to here, or copied with its time
-        fd = self._open(at.path)
+        fd = self.open(at.path)
         if fd < 0:
             return None
         try:
@@ -260,13 +261,19 @@ class Snapshot:
 
         `since_ns` is the moment from which on changes are reported of what a removed file hid.
         """
-        fd = self._open(at.path)
+        fd = self.open(at.path)
         if fd < 0:
             return
         try:
-            self._new_rules(at, fd, read_rule_files(fd, IGNORE_FILES), since_ns, out)
+            self._new_rules(at, fd, read_rule_files(fd, IGNORE_FILES, at.rule_files), since_ns, out)
         finally:
             os.close(fd)
+
+    def read_git(self, since_ns: int, out: list[Change]) -> None:
+        """Read git's own rules and index again and apply them if they differ; `since_ns` as in `read_rules`."""
+        if self._top is not None and self._filter.read_git(self._root):
+            self._top.apply(self._filter.base)
+            self._apply_rules(self._top, since_ns, since_ns, out)
 
     def _new_rules(self, at: Directory, fd: int, files: RuleFiles, since_ns: int, out: list[Change]) -> None:
         changed = [name for name, old, new in zip(IGNORE_FILES, at.rule_files, files, strict=True) if old != new]
@@ -328,7 +335,7 @@ class Snapshot:
     def _compare(self, todo: list[Directory], since_ns: int, out: list[Change], *, rules: bool) -> None:
         while todo:
             at = todo.pop()
-            fd = self._open(at.path)
+            fd = self.open(at.path)
             if fd < 0:
                 continue  # gone, as its parent will tell, or not readable now
             known = dict(at.dirs)
@@ -337,7 +344,7 @@ class Snapshot:
                 if found is None:
                     continue
                 if rules:
-                    self._new_rules(at, fd, read_rule_files(fd, found), since_ns, out)
+                    self._new_rules(at, fd, read_rule_files(fd, found, at.rule_files), since_ns, out)
             finally:
                 os.close(fd)
             self._compare_names(at, found, since_ns, out)

@@ -69,13 +69,13 @@ class Watch:
         return "stopped" if self.events.closed else "running"
 
     def start_command(self) -> None:
-        """Begin a watch of a command alone. Raises ToolError where it cannot be executed."""
+        """Start a watch of a command alone. Raises ToolError where it cannot be executed."""
         assert self._request.start is not None
         self._process = self._request.start(self._printed)
         self._run = asyncio.get_running_loop().create_task(self._until_exit(self._process))
 
     async def start_paths(self, paths: PathWatch) -> None:
-        """Begin a watch of paths, which reports to `batch`. Raises OSError where the root is gone."""
+        """Start a watch of paths, which reports to `batch`. Raises OSError where the root is gone."""
         self._paths = paths
         await paths.start()
 
@@ -86,7 +86,7 @@ class Watch:
             await asyncio.shield(self._ending)
 
     def _close(self) -> None:
-        """Let no event follow, and begin to end what runs."""
+        """Take no more events, and start to end what runs."""
         if self.events.closed:
             return
         self.events.close()
