@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
@@ -45,6 +46,22 @@ def status(pid: int) -> Status | None:
         session=int(fields[3]),
         start=int(fields[19]),
     )
+
+
+def open_checked(pid: int, is_meant: Callable[[Status], bool]) -> int | None:
+    """Return a pidfd of a process that was found in /proc; None where it has gone or its pid is another's by now.
+
+    The check follows the open: a pid may be given away at any moment, what a pidfd refers to stays.
+    """
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    now = status(pid)
+    if now is not None and is_meant(now):
+        return fd
+    os.close(fd)
+    return None
 
 
 def ticks() -> int:

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Callable
 
 from toolserver.processes.child import Child
 from toolserver.processes.group import descendants
+from toolserver.processes.procfs import Status, open_checked, status
 
 
 class CapsuleChild(Child):
@@ -48,11 +50,17 @@ class CapsuleChild(Child):
         first = self._first()
         return descendants(first) if first else []
 
+    def _is_inside(self, found: Status) -> bool:
+        at: Status | None = found
+        while at is not None and at.parent != self._first():
+            at = status(at.parent) if at.parent else None
+        return at is not None
+
     def terminate(self) -> None:
         """Send TERM once to everything inside, but not to bubblewrap, which would kill it all at once."""
         inside = self.members()
         for pid in inside:
-            _send(pid, signal.SIGTERM)
+            _send(pid, signal.SIGTERM, self._is_inside)
         if not inside:  # the command has not begun: end it as the TERM would have
             self._early = True
             self.kill()
@@ -64,7 +72,7 @@ class CapsuleChild(Child):
     def kill(self) -> None:
         """Send KILL to the namespace's first process, with which all of it ends, and to bubblewrap."""
         if self._first():
-            _send(self._first(), signal.SIGKILL)
+            _send(self._first(), signal.SIGKILL, lambda found: found.parent == self.pid)
         super().kill()
 
     def reap(self) -> None:
@@ -74,6 +82,12 @@ class CapsuleChild(Child):
         super().reap()
 
 
-def _send(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or runs as another user
-        os.kill(pid, number)
+def _send(pid: int, number: signal.Signals, is_meant: Callable[[Status], bool]) -> None:
+    fd = open_checked(pid, is_meant)
+    if fd is None:
+        return
+    try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or runs as another user
+            signal.pidfd_send_signal(fd, number)
+    finally:
+        os.close(fd)

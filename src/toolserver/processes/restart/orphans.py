@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from toolserver.processes.capsule.bubblewrap import STATUS_FD
-from toolserver.processes.procfs import Status, arguments, everything, status
+from toolserver.processes.procfs import Status, arguments, everything, open_checked
 from toolserver.processes.restart.children import Note, left_behind
 from toolserver.workspace.names import AGENTS
 
@@ -181,23 +181,19 @@ def _end(find: Callable[[], list[Status]]) -> int:
 
 
 def _send(one: Status) -> int | None:
-    """Send KILL to a process and answer its pidfd; None where it has gone. Raises PermissionError."""
-    try:
-        fd = os.pidfd_open(one.pid)
-    except ProcessLookupError:
+    """Send KILL to a process and return its pidfd; None where it has gone. Raises PermissionError."""
+    fd = open_checked(one.pid, lambda now: now.start == one.start)
+    if fd is None:
         return None
     try:
-        now = status(one.pid)
-        if now is not None and now.start == one.start:
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
-            fd, sent = -1, fd
-            return sent
-        return None
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
     except ProcessLookupError:
+        os.close(fd)
         return None
-    finally:
-        if fd >= 0:
-            os.close(fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _wait(pidfds: list[int], deadline: float) -> None:
