@@ -1,5 +1,8 @@
 """A byte ring with absolute offsets: the newest bytes of a stream, filled straight from a descriptor."""
 
+RING_SIZE: int
+"""Bytes that are kept of each output stream of a command, the newest ones: the size of its ring."""
+
 class Ring:
     """Keeps the last `limit` bytes that were put into it; every byte has its offset from the first one ever.
 

@@ -12,10 +12,12 @@ cdef extern from "unistd.h" nogil:
     ssize_t read(int fd, void* data, size_t size)
 
 cdef extern from "ticks.h" nogil:
-    int64_t ticks() noexcept
+    int64_t monotonic_ns "ticks"() noexcept
 
 cdef extern from "string.h" nogil:
     void* memrchr(const void* data, int byte, size_t size)
+
+RING_SIZE = 4 * 1024 * 1024  # what is kept of each output stream of a command, in bytes
 
 # Bytes beyond the limit that a read may fill before they are counted: so nothing that is still shown is overwritten by
 # a read that turns out shorter than asked for, nor while another thread copies.
@@ -44,7 +46,7 @@ cdef Py_ssize_t fill(int fd, char* to, Py_ssize_t room, int64_t end, int* error)
             used += got
             misses = 0
             looks += 1
-            if end == 0 or used == room or (looks % LOOKS == 0 and ticks() >= end):
+            if end == 0 or used == room or (looks % LOOKS == 0 and monotonic_ns() >= end):
                 error[0] = -1
                 return used
             continue
@@ -95,7 +97,7 @@ cdef class Ring:
     def append(self, const unsigned char[::1] data not None):
         """See the stub."""
         cdef Py_ssize_t size = data.shape[0], at = 0, piece, place
-        self._claim()
+        self._begin_filling()
         try:
             if size > self.limit:  # only its end would stay
                 at = size - self.limit
@@ -111,11 +113,11 @@ cdef class Ring:
     def read_from(self, int fd, Py_ssize_t most=SLACK, int64_t follow_ns=0):
         """See the stub."""
         cdef Py_ssize_t room, place, got, done = 0
-        cdef int64_t end = ticks() + follow_ns if follow_ns > 0 else 0
+        cdef int64_t end = monotonic_ns() + follow_ns if follow_ns > 0 else 0
         cdef int error = -1
         if most < 1:
             raise ValueError("a read takes at least one byte")
-        self._claim()
+        self._begin_filling()
         try:
             while error == -1:
                 room = self._room(most - done, &place)
@@ -123,7 +125,7 @@ cdef class Ring:
                     got = fill(fd, self.data + place, room, end, &error)
                 self._advance(got)
                 done += got
-                if done == most or end == 0 or ticks() >= end:
+                if done == most or end == 0 or monotonic_ns() >= end:
                     break
         finally:
             self.busy = False
@@ -206,7 +208,7 @@ cdef class Ring:
 
     def shrink(self):
         """See the stub."""
-        self._claim()
+        self._begin_filling()
         try:
             if self.last < self.size:
                 self._resize(self.last)
@@ -215,7 +217,7 @@ cdef class Ring:
 
     def release(self):
         """See the stub."""
-        self._claim()
+        self._begin_filling()
         try:
             self.first = self.last
             free(self.data)
@@ -224,7 +226,7 @@ cdef class Ring:
         finally:
             self.busy = False
 
-    cdef int _claim(self) except -1:
+    cdef int _begin_filling(self) except -1:
         """Become the only one who changes the ring; the caller sets `busy` back."""
         if self.busy:
             raise RuntimeError("the ring is being filled")

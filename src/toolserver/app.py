@@ -23,7 +23,10 @@ from toolserver.processes.capsule.wrapper import CapsuleWrapper
 from toolserver.processes.environment import Environment
 from toolserver.processes.launch import Launcher
 from toolserver.processes.restart import record
-from toolserver.processes.restart.takeover import Succession
+from toolserver.processes.restart.children import Children
+from toolserver.processes.restart.record_lock import Ownership
+from toolserver.processes.restart.recorder import Recorder
+from toolserver.processes.restart.takeover import Takeover
 from toolserver.processes.table import ProcessTable
 from toolserver.search.engine import SearchEngine
 from toolserver.settings import Settings, StartError
@@ -51,24 +54,24 @@ class Application:
     activity: Activity
     token: TokenFile
     calls: log.CallLog
-    succession: Succession
+    takeover: Takeover
 
     async def begin(self) -> None:
         """Take over from the previous run. Called before connections are accepted."""
-        await self.succession.begin()
+        await self.takeover.begin()
         self.services.search.start()
 
     async def end(self) -> None:
         """End streams and commands. Called at the stop, before the calls under way are waited for."""
         self.services.search.stop()
-        self.succession.stopping()
+        self.takeover.stopping()
         await self.services.watches.stop()
         await self.services.processes.stop()
-        await self.succession.close()
+        await self.takeover.close()
 
     def close(self) -> None:
         """Release what the services hold. Called last."""
-        self.succession.release()
+        self.takeover.release()
         self.services.search.close()
         self.services.readers.close()
         self.services.writer.close()
@@ -83,9 +86,14 @@ def make_app(settings: Settings) -> Application:
     activity = Activity()
     token = TokenFile(_token_file(settings, workspace.root))
     calls = log.CallLog(settings.log_level)
-    launcher, fence = _launcher(settings, token)
-    processes = ProcessTable(launcher, activity)
     watches, writer = WatchTable(), Writer(workspace.root)
+    file = StateFile(workspace.root, record.RECORD_FILE, writer.temps)
+    ownership = Ownership(workspace.root)
+    recorder = Recorder(file, workspace_id(workspace.root, settings.workspace_id), watches, ownership.owned)
+    children = Children(directory.directory(workspace.root))
+    launcher, fence = _launcher(settings, token, children)
+    processes = ProcessTable(launcher, activity, recorder)
+    takeover = Takeover(workspace, processes, recorder, ownership, children)
     services = Services(
         workspace,
         writer,
@@ -98,9 +106,6 @@ def make_app(settings: Settings) -> Application:
         Journal(lambda: (token.last or token.read()).decode(errors="replace")),
         fence,
     )
-    file = StateFile(workspace.root, record.NAME, writer.temps)
-    identity = workspace_id(workspace.root, settings.workspace_id)
-    succession = Succession(workspace, processes, watches, file, identity)
     tools = ToolRoutes(TOOLS, services, calls)
     routes = Routes(
         [
@@ -120,7 +125,7 @@ def make_app(settings: Settings) -> Application:
         routes=routes,
         activity=activity,
     )
-    return Application(gate, services, activity, token, calls, succession)
+    return Application(gate, services, activity, token, calls, takeover)
 
 
 def _workspace(root: str) -> Workspace:
@@ -130,7 +135,7 @@ def _workspace(root: str) -> Workspace:
         raise StartError(f"ROOT {root}: {getattr(error, 'strerror', None) or 'not a usable path'}") from error
 
 
-def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
+def _launcher(settings: Settings, token: TokenFile, children: Children) -> tuple[Launcher, Fence]:
     """Return what starts commands, in the capsule where it works, and what GET /tools tells of it."""
 
     variables = Environment(lambda: [token.last or token.read()])
@@ -138,7 +143,7 @@ def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
     if settings.capsule != "off":
         view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)
         try:
-            launcher = Launcher(variables, CapsuleWrapper(tried(view)))
+            launcher = Launcher(variables, CapsuleWrapper(tried(view)), children)
         except Unavailable as reason:
             if settings.capsule == "require":
                 raise StartError(f"--capsule require: the capsule is unavailable: {reason}") from reason
@@ -147,7 +152,7 @@ def _launcher(settings: Settings, token: TokenFile) -> tuple[Launcher, Fence]:
             return launcher, Fence("active", "fenced" if fenced or settings.network_fenced else "open")
     if fenced and not settings.network_fenced:
         _logger.warning("--network fenced does nothing without the capsule: the network is open")
-    return Launcher(variables), Fence("unavailable", "fenced" if settings.network_fenced else "open")
+    return Launcher(variables, children=children), Fence("unavailable", "fenced" if settings.network_fenced else "open")
 
 
 def _token_file(settings: Settings, root: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -175,6 +176,46 @@ def test_the_order_of_the_list(own: Server) -> None:
     own.restart()
     names.append(detach(own, "sleep 500"))
     assert [row["id"] for row in own.ok("process_list")["processes"]] == names
+
+
+def test_a_promoted_command_stands_where_it_started(own: Server) -> None:
+    """Its id is the newest, its start is not; so too once a restart has ended it, beside one that fails to start."""
+    program = own.put("program", "#!/bin/sh\nexec sleep 500\n", mode=0o755)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        slow = pool.submit(own.ok, "exec", cmd="touch begun; sleep 500", soft_ms=2000)
+        eventually((own.root / "begun").exists)
+        names = [detach(own, "sleep 500"), detach(own, "sleep 500", relaunch=False), detach(own, ["./program"])]
+        names.insert(0, str(slow.result()["id"]))
+    rows = own.ok("process_list")["processes"]
+    assert [row["id"] for row in rows] == names == ["p4", "p1", "p2", "p3"]
+    assert sorted(row["started_at"] for row in rows) == [row["started_at"] for row in rows]
+    program.unlink()
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        own.restart(how)
+        left = names if how is signal.SIGTERM else names[:3]  # one that failed to start is not listed again
+        assert [row["id"] for row in own.ok("process_list")["processes"]] == left
+
+
+# ------------------------------------------------------------------------------------------------ what ends at a stop
+
+
+def test_what_ends_by_itself_while_the_server_stops_is_over(own: Server) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM) * 3:
+        name = detach(own, ["true"])
+        own.restart(number)
+        assert entry(own, name) == {}, number
+        assert name not in running(own)
+
+
+def test_what_the_stop_ends_comes_back_however_it_takes_it(own: Server) -> None:
+    """With exit code 0 on TERM too, and one that ended by a TERM of somebody else just before."""
+    graceful = detach(own, "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+    eventually(lambda: own.ok("process_output", id=graceful)["stdout"])
+    name = detach(own, f"sleep {(duration := mark())}")
+    [pid] = eventually(lambda: sleepers(duration))
+    os.kill(pid, signal.SIGTERM)
+    own.restart(signal.SIGTERM)
+    assert [entry(own, one)["restarts"] for one in (graceful, name)] == [1, 1]
 
 
 def test_one_that_cannot_start(own: Server) -> None:

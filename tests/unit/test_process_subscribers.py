@@ -11,34 +11,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolserver.processes import subscribers as feed_module
-from toolserver.processes.output import KEPT, Output
-from toolserver.processes.subscribers import BEHIND, FRAME, Backlog, Feed, Reader
+from toolserver._fast.ring import RING_SIZE
+from toolserver.processes import subscribers as module
+from toolserver.processes.output import Output
+from toolserver.processes.subscribers import FRAME, MAX_FRAMES, Broadcast, QueuedBytes, Subscriber
 
 Frames = list[dict[str, Any]]
 
 
 class Printer:
-    """Two outputs and their feed, as a process has them."""
+    """Two outputs and their broadcast, as a process has them."""
 
     def __init__(self) -> None:
         self.outputs = {"stdout": Output(None), "stderr": Output(None)}
-        self.backlog = Backlog()
-        self.feed = Feed(self.outputs, self.backlog)
+        self.queued_bytes = QueuedBytes()
+        self.broadcast = Broadcast(self.outputs, self.queued_bytes)
 
     def say(self, data: bytes, stream: str = "stdout") -> None:
         self.outputs[stream].ring.append(data)
-        if self.feed.interested:
-            self.feed.printed(self.outputs[stream])
+        if self.broadcast.listeners:
+            self.broadcast.printed(self.outputs[stream])
 
-    def open(self, since: int = 0, since_err: int = 0) -> Reader:
-        return self.feed.open({"stdout": since, "stderr": since_err})
+    def open(self, since: int = 0, since_err: int = 0) -> Subscriber:
+        return self.broadcast.subscribe({"stdout": since, "stderr": since_err})
 
     def exit(self) -> None:
-        self.feed.finish(b'{"exit":0}')
+        self.broadcast.finish(b'{"exit":0}')
 
 
-async def rest(reader: Reader) -> Frames:
+async def rest(reader: Subscriber) -> Frames:
     """Return all frames that still come."""
     frames = []
     while (frame := await reader.next()) is not None:
@@ -136,12 +137,12 @@ def test_frames_hold_at_most_64_kib_of_whole_characters(data: bytes) -> None:
 def test_behind_the_ring() -> None:
     async def main() -> None:
         printer = Printer()
-        printer.say(b"x" * 1000 + b"y" * KEPT)
+        printer.say(b"x" * 1000 + b"y" * RING_SIZE)
         reader = printer.open(10, 0)
         printer.exit()
         frames = await rest(reader)
         assert frames[0] == {"dropped": 990, "dropped_err": 0}
-        assert text(frames) == "y" * KEPT
+        assert text(frames) == "y" * RING_SIZE
 
     run(main)
 
@@ -167,15 +168,15 @@ def test_the_newest_frames_are_lost_and_told() -> None:
         printer = Printer()
         reader, awake = printer.open(), printer.open()
         got: Frames = []
-        for number in range(BEHIND + 100):
+        for number in range(MAX_FRAMES + 100):
             printer.say(b"%d." % number, ("stdout", "stderr")[number % 2])
             got.append(json.loads(await awake.next() or b""))
         printer.exit()
         frames = await rest(reader)
         kept = text(frames) + text(frames, "stderr")
-        assert kept == text(got[:BEHIND]) + text(got[:BEHIND], "stderr")
+        assert kept == text(got[:MAX_FRAMES]) + text(got[:MAX_FRAMES], "stderr")
         assert frames[-2:] == [{"dropped_frames": 100}, {"exit": 0}]
-        assert len(got) == BEHIND + 100
+        assert len(got) == MAX_FRAMES + 100
 
     run(main)
 
@@ -184,7 +185,7 @@ def test_after_a_loss_it_goes_on_where_it_is() -> None:
     async def main() -> None:
         printer = Printer()
         reader = printer.open()
-        for number in range(BEHIND + 5):
+        for number in range(MAX_FRAMES + 5):
             printer.say(b"%d." % number, ("stdout", "stderr")[number % 2])
         for _ in range(10):
             await reader.next()
@@ -198,21 +199,21 @@ def test_after_a_loss_it_goes_on_where_it_is() -> None:
 
 def test_the_bytes_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred readers that stall on a flood keep no more than the server's share."""
-    monkeypatch.setattr(feed_module, "BACKLOG", 8 << 20)
+    monkeypatch.setattr(module, "MAX_BYTES", 8 << 20)
 
     async def main() -> None:
         printer = Printer()
         readers = [printer.open() for _ in range(20)]
         for _ in range(100):
             printer.say(b"z" * FRAME)
-        assert printer.backlog.bytes <= (8 << 20) + 20 * 16 * FRAME
+        assert printer.queued_bytes.bytes <= (8 << 20) + 20 * 16 * FRAME
         printer.exit()
         for reader in readers:
             frames = await rest(reader)
             lost = sum(frame.get("dropped_frames", 0) for frame in frames)
             assert len(text(frames)) + lost * FRAME == 100 * FRAME
             assert lost
-        assert printer.backlog.bytes == 0
+        assert printer.queued_bytes.bytes == 0
 
     run(main)
 
@@ -222,8 +223,12 @@ def test_a_reader_that_leaves_gives_back_its_share() -> None:
         printer = Printer()
         reader = printer.open()
         printer.say(b"z" * 1000)
-        printer.feed.close(reader)
-        assert (printer.backlog.bytes, printer.feed.readers, printer.feed.interested) == (0, set(), set())
+        printer.broadcast.unsubscribe(reader)
+        assert (printer.queued_bytes.bytes, printer.broadcast.subscribers, printer.broadcast.listeners) == (
+            0,
+            set(),
+            set(),
+        )
         assert await reader.next() is None
 
     run(main)
@@ -246,7 +251,7 @@ def test_no_byte_is_lost_or_repeated(todo: list[tuple[Any, ...]]) -> None:
     async def main() -> None:
         printer = Printer()
         said = {"stdout": b"", "stderr": b""}
-        readers: list[tuple[Reader, dict[str, int], Frames]] = []
+        readers: list[tuple[Subscriber, dict[str, int], Frames]] = []
         for action in todo:
             if action[0] == "say":
                 _, stream, size = action
@@ -267,6 +272,6 @@ def test_no_byte_is_lost_or_repeated(todo: list[tuple[Any, ...]]) -> None:
             for stream, data in said.items():
                 assert text(frames, stream) == data[since[stream] :].decode(errors="replace")
             assert frames[-1] == {"exit": 0}
-        assert printer.backlog.bytes == 0
+        assert printer.queued_bytes.bytes == 0
 
     run(main)

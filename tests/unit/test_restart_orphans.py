@@ -12,7 +12,7 @@ import time
 import pytest
 
 from toolserver.processes.procfs import Status, ticks
-from toolserver.processes.restart.children import Children, Entry, Note
+from toolserver.processes.restart.children import ChildNote, Children, Entry
 from toolserver.processes.restart.orphans import _of_sessions, _with_descendants, sweep
 
 
@@ -23,17 +23,17 @@ def process(pid: int, start: int, session: int) -> Status:
 @pytest.mark.parametrize(
     ("note", "ours"),
     [
-        (Note(8, 100, 101, 0, 0), {8, 9, 10}),
-        (Note(8, 90, 99, 0, 0), set()),  # the pid is another's now, so its session is, too
-        (Note(8, 102, 103, 0, 0), set()),
-        (Note(8, 100, 101, 110, 0), {8, 9}),  # it had ended before 10 began
-        (Note(7, 100, 101, 0, 0), {20, 21}),  # it has gone, whoever is in its session came after it
-        (Note(7, 100, 101, 115, 0), {20}),
-        (Note(7, 140, 141, 0, 0), set()),
-        (Note(0, 100, 100, 0, 0), set()),
+        (ChildNote(8, 100, 101, 0, 0), {8, 9, 10}),
+        (ChildNote(8, 90, 99, 0, 0), set()),  # the pid is another's now, so its session is, too
+        (ChildNote(8, 102, 103, 0, 0), set()),
+        (ChildNote(8, 100, 101, 110, 0), {8, 9}),  # it had ended before 10 began
+        (ChildNote(7, 100, 101, 0, 0), {20, 21}),  # it has gone, whoever is in its session came after it
+        (ChildNote(7, 100, 101, 115, 0), {20}),
+        (ChildNote(7, 140, 141, 0, 0), set()),
+        (ChildNote(0, 100, 100, 0, 0), set()),
     ],
 )
-def test_members_of_a_session(note: Note, ours: set[int]) -> None:
+def test_members_of_a_session(note: ChildNote, ours: set[int]) -> None:
     found = [process(8, 100, 8), process(9, 105, 8), process(10, 120, 8), process(20, 110, 7), process(21, 130, 7)]
     assert {one.pid for one in _of_sessions({one.pid: one for one in found}, [note])} == ours
 

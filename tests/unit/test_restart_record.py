@@ -14,7 +14,7 @@ from toolserver.errors import BadArgument
 from toolserver.processes.restart.record import (
     Corrupt,
     Killed,
-    Record,
+    ProcessRecord,
     Running,
     Size,
     decode,
@@ -155,9 +155,12 @@ entries = st.builds(
 
 @given(st.lists(entries, unique_by=lambda entry: entry.id, max_size=4), st.integers(0, 10**14), st.integers(0, 10**14))
 def test_what_is_written_is_read_back(running: list[Running], process: int, watch: int) -> None:
-    killed = [Killed(id="p" + "9" * 15, tree="main", cmd="x", restarted_at=AT)]
+    killed = [
+        Killed(id="p" + "9" * 15, tree="main", cmd="x", restarted_at=AT, started_at=AT),
+        Killed(id="p" + "9" * 14, tree="main", cmd="x", restarted_at=AT),
+    ]
     data = encode("workspace", process, watch, map(encode_running, running), killed)
-    want = Record(
+    want = ProcessRecord(
         version=1, workspace="workspace", last_process=process, last_watch=watch, running=running, killed=killed
     )
     assert decode(data) == want

@@ -14,8 +14,8 @@ from toolserver.processes.child import Child
 from toolserver.processes.command import Command
 from toolserver.processes.launch import Launcher
 from toolserver.processes.restart import relaunch as module
-from toolserver.processes.restart.claim import Claim
-from toolserver.processes.restart.recorder import Keeper
+from toolserver.processes.restart.record_lock import RecordLock
+from toolserver.processes.restart.recorder import Recorder
 from toolserver.processes.restart.relaunch import relaunch
 from toolserver.processes.stdio import Stdio
 from toolserver.processes.table import ProcessTable
@@ -85,19 +85,20 @@ def started(file: Watched, root: pathlib.Path, failures: dict[str, int], **more:
 
     async def scenario() -> dict[str, Any]:
         launcher = Reluctant(failures)
-        table, watches, workspace = ProcessTable(launcher, Activity()), WatchTable(), Workspace(str(root))
-        keeper = Keeper(file, "x", table, watches, lambda: more.get("ours", True))
-        await relaunch(keeper, table, workspace)
-        await keeper.settled()
+        watches, workspace = WatchTable(), Workspace(str(root))
+        recorder = Recorder(file, "x", watches, lambda: more.get("ours", True))
+        table = ProcessTable(launcher, Activity(), recorder)
+        await relaunch(recorder, table, workspace)
+        await recorder.settled()
         told = {
             "tried": launcher.tried,
             "running": {one.id: one.restarts for one in table.all() if one.running},
-            "failed": {one.id: one.failed for one in table.former() if one.failed},
-            "killed": [one.id for one in table.former() if not one.failed],
+            "failed": {one.id: one.failed for one in table.lost() if one.failed},
+            "killed": [one.id for one in table.lost() if not one.failed],
             "last": (table.last_number, watches.last_number),
         }
         await table.stop()
-        await keeper.close()
+        await recorder.close()
         return told
 
     return asyncio.run(scenario())
@@ -140,12 +141,12 @@ def test_a_record_of_another_server(file: Watched, tmp_path: pathlib.Path) -> No
     assert file.seen == []
 
 
-def test_one_living_server_has_the_claim(tmp_path: pathlib.Path) -> None:
-    first = Claim.take(str(tmp_path))
+def test_one_living_server_has_the_lock(tmp_path: pathlib.Path) -> None:
+    first = RecordLock.take(str(tmp_path))
     assert first is not None
-    assert Claim.take(str(tmp_path)) is None
+    assert RecordLock.take(str(tmp_path)) is None
     first.release()
     assert list(tmp_path.iterdir()) == []
-    second = Claim.take(str(tmp_path))
+    second = RecordLock.take(str(tmp_path))
     assert second is not None
     second.release()

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from toolserver.processes.output import KEPT, Output
+from toolserver._fast.ring import RING_SIZE
+from toolserver.processes.output import Output
 from toolserver.processes.windows import Window, Windows, cut
 
 
@@ -47,21 +48,21 @@ def test_first_lines_outlive_the_ring() -> None:
     """§7: head counts from the first byte written, also past 4 MiB."""
     data = b"".join(b"%d\n" % number for number in range(800_000))
     lines = data.splitlines(keepends=True)
-    assert len(data) > KEPT + 1_000_000
+    assert len(data) > RING_SIZE + 1_000_000
     got, trimmed = cut(printed(data, 3), Window(3, 2))
     assert (got, trimmed) == (b"".join(lines[:3] + lines[-2:]), True)
 
 
 def test_both_ends_that_meet_past_the_ring_leave_nothing_out() -> None:
     """§7: what head kept and what the ring holds overlap: the answer is whole."""
-    data = b"x" * 999_999 + b"\n" + b"y" * 999_999 + b"\n" + b"z" * (KEPT - 500_000)
+    data = b"x" * 999_999 + b"\n" + b"y" * 999_999 + b"\n" + b"z" * (RING_SIZE - 500_000)
     got, trimmed = cut(printed(data, 2), Window(2, 1))
     assert (got == data, trimmed) == (True, False)
 
 
 def test_a_first_line_longer_than_the_ring_is_cut_at_4_mib() -> None:
-    output = printed(b"a" * (KEPT + 300_000) + b"\nend\n", 1)
-    assert cut(output, Window(1, None)) == (b"a" * KEPT, True)
+    output = printed(b"a" * (RING_SIZE + 300_000) + b"\nend\n", 1)
+    assert cut(output, Window(1, None)) == (b"a" * RING_SIZE, True)
 
 
 @pytest.mark.parametrize(("success", "left"), [(True, b""), (False, b"".join(b"e%d\n" % n for n in range(5, 25)))])

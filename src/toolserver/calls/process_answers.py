@@ -1,4 +1,4 @@
-"""What tools and streams answer of a process: its state, and its output as JSON."""
+"""The fields that tools and streams return of a process: its state, and its output as JSON."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import orjson
 
 from toolserver._fast.lines import json_string
 from toolserver.calls.call import Answer, Call
-from toolserver.processes.output import Piece
+from toolserver.processes.output import Chunk
 from toolserver.processes.process import Process
-from toolserver.processes.restart.lost import CANNOT_START, Former, moment
+from toolserver.processes.restart.lost import CANNOT_START, LostProcess, moment
 
 INLINE = 256 * 1024
-"""Bytes of output that are put into an answer on the event loop; more are in a thread."""
+"""Bytes of output that are encoded on the event loop; more are encoded in a thread."""
 
 UNWATCHED_MS = 20
-"""For how long a call's client is not asked whether it is still there: most commands are over by then."""
+"""Milliseconds in which it is not watched whether the client leaves: most commands have exited by then."""
 
 
-def former_output(former: Former) -> Answer:
-    """Return how such a process stands: it printed nothing that is left."""
-    if former.failed is None:
+def lost_output(lost: LostProcess) -> Answer:
+    """Return the state of a lost process, whose output is gone."""
+    if lost.failed is None:
         return {
-            "state": former.state,
-            "id": former.id,
-            "restarted_at": moment(former.restarted_at),
-            "hint": former.hint,
+            "state": lost.state,
+            "id": lost.id,
+            "restarted_at": moment(lost.restarted_at),
+            "hint": lost.hint,
         }
     nothing = {"stdout": "", "stderr": "", "next": 0, "next_err": 0, "dropped": 0, "dropped_err": 0}
-    return nothing | {"state": former.state, "exit_code": CANNOT_START}
+    return nothing | {"state": lost.state, "exit_code": CANNOT_START}
 
 
 async def until_ended(call: Call, process: Process, limit_ms: int) -> bool:
-    """Wait for the exit, no longer than so many milliseconds; answer whether the client left meanwhile."""
+    """Wait for the exit, at most so many milliseconds; return whether the client left meanwhile."""
     if limit_ms > UNWATCHED_MS:
         if await _ended(process, UNWATCHED_MS, lambda over: None):
             return False
@@ -54,7 +54,7 @@ async def until_ended(call: Call, process: Process, limit_ms: int) -> bool:
 
 
 async def _ended(process: Process, limit_ms: int, watch: Callable[[Callable[[], None]], None]) -> bool:
-    """Wait for the exit, for the end of the time, or for a call of what `watch` is given; answer whether it exited."""
+    """Wait for the exit, the time limit, or a call of the function passed to `watch`; return whether it exited."""
     loop = asyncio.get_running_loop()
     moment: asyncio.Future[None] = loop.create_future()
 
@@ -87,7 +87,7 @@ async def texts(*parts: bytes) -> list[orjson.Fragment]:
     return await asyncio.to_thread(lambda: [orjson.Fragment(json_string(part)) for part in parts])
 
 
-def pieces(process: Process, since: int, since_err: int) -> tuple[Piece, Piece]:
+def chunks(process: Process, since: int, since_err: int) -> tuple[Chunk, Chunk]:
     """Return what both streams hold from an offset on."""
     whole = not process.running
     return process.stdout.piece(since, whole=whole), process.stderr.piece(since_err, whole=whole)
@@ -95,7 +95,7 @@ def pieces(process: Process, since: int, since_err: int) -> tuple[Piece, Piece]:
 
 async def output(process: Process, since: int, since_err: int) -> Answer:
     """Return the output fields from both offsets on, and how the process stands."""
-    out, err = pieces(process, since, since_err)
+    out, err = chunks(process, since, since_err)
     state, exit_code = process.state, process.exit_code
     stdout, stderr = await texts(out.data, err.data)
     return {

@@ -9,7 +9,7 @@ from msgspec import Meta
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Call
 from toolserver.processes.process import Process
-from toolserver.processes.restart.lost import Former
+from toolserver.processes.restart.lost import LostProcess
 
 Id = Annotated[str, Meta(description="The process's id, such as p1, as exec or process_list tells it.")]
 Since = Annotated[int, Meta(ge=0, description="Offset in bytes into stdout to read from, such as an answer's `next`.")]
@@ -29,6 +29,6 @@ def process_of(call: Call, args: OfProcess) -> Process:
     return call.services.processes.get(call.tree.name, args.id)
 
 
-def former_of(call: Call, args: OfProcess) -> Former | None:
+def lost_of(call: Call, args: OfProcess) -> LostProcess | None:
     """Return the process where it is one of an earlier run of the server that does not run now."""
-    return call.services.processes.find_former(call.tree.name, args.id)
+    return call.services.processes.find_lost(call.tree.name, args.id)

@@ -14,12 +14,12 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from toolserver.calls.call import Answer, Services
-from toolserver.calls.process_answers import former_output
+from toolserver.calls.process_answers import lost_output
 from toolserver.errors import BadArgument, ToolError
 from toolserver.http.answers import answer, error_body, send_json
-from toolserver.processes.pacing import Turnstile
+from toolserver.processes.pacing import Throttle
 from toolserver.processes.process import Process
-from toolserver.processes.restart.lost import CANNOT_START, Former
+from toolserver.processes.restart.lost import CANNOT_START, LostProcess
 from toolserver.watches.subscriber import WatchSubscriber
 from toolserver.workspace.names import MAIN
 
@@ -57,15 +57,15 @@ def process_streams(services: Services) -> list[BaseRoute]:
 
     def begin(request: HTTPConnection) -> tuple[Source, Callable[[], None]]:
         process = _process(services, request)
-        if isinstance(process, Former):
-            frame = OneFrame({"exit": CANNOT_START} if process.failed else former_output(process))
+        if isinstance(process, LostProcess):
+            frame = OneFrame({"exit": CANNOT_START} if process.failed else lost_output(process))
             return frame, frame.stop
-        subscriber = process.read(offset(request, "since"), offset(request, "since_err"))
-        return subscriber, lambda: process.feed.close(subscriber)
+        subscriber = process.subscribe(offset(request, "since"), offset(request, "since_err"))
+        return subscriber, lambda: process.broadcast.unsubscribe(subscriber)
 
     return [
-        *_socket_routes("/stream/process/{id}", Socket(begin, services.processes.turnstile), plain=lines),
-        _get(lines, Lines(begin, services.processes.turnstile)),
+        *_socket_routes("/stream/process/{id}", Socket(begin, services.processes.throttle), plain=lines),
+        _get(lines, Lines(begin, services.processes.throttle)),
     ]
 
 
@@ -81,7 +81,7 @@ def watch_streams(services: Services) -> list[BaseRoute]:
         subscriber = WatchSubscriber(watch, offset(request, "since"))
         return subscriber, subscriber.stop
 
-    return _socket_routes("/stream/watch/{id}", Socket(begin, services.processes.turnstile))
+    return _socket_routes("/stream/watch/{id}", Socket(begin, services.processes.throttle))
 
 
 def _get(path: str, endpoint: Callable[..., Any]) -> Route:
@@ -119,10 +119,10 @@ class OneFrame:
         self._frame = None
 
 
-def _process(services: Services, request: HTTPConnection) -> Process | Former:
+def _process(services: Services, request: HTTPConnection) -> Process | LostProcess:
     tree, name = request.query_params.get("tree", MAIN), request.path_params["id"]
     with services.workspace.tree(tree):
-        process = services.processes.find(tree, name) or services.processes.find_former(tree, name)
+        process = services.processes.find(tree, name) or services.processes.find_lost(tree, name)
     if process is None:
         raise Missing(f"no process {name}")
     return process
@@ -145,7 +145,7 @@ async def _refuse(error: Exception, scope: Scope, receive: Receive, send: Send) 
 
 
 async def _relay(
-    source: Source, turnstile: Turnstile, send: Callable[[bytes], Awaitable[None]], receive: Receive
+    source: Source, throttle: Throttle, send: Callable[[bytes], Awaitable[None]], receive: Receive
 ) -> bool:
     """Send frame after frame to the end. Return False where the client left before it."""
     left = False
@@ -160,7 +160,7 @@ async def _relay(
     watching = asyncio.create_task(watch())
     try:
         while (frame := await source.next()) is not None:
-            await turnstile.enter(len(frame))
+            await throttle.enter(len(frame))
             await send(frame)
     except OSError:  # uvicorn's error for a send after the disconnect
         return False
@@ -172,9 +172,9 @@ async def _relay(
 class Socket:
     """One JSON object per text frame of a WebSocket."""
 
-    def __init__(self, begin: Open, turnstile: Turnstile) -> None:
+    def __init__(self, begin: Open, throttle: Throttle) -> None:
         self._begin = begin
-        self._turnstile = turnstile
+        self._throttle = throttle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the handshake
@@ -189,7 +189,7 @@ class Socket:
 
         try:
             await send({"type": "websocket.accept"})
-            if await _relay(source, self._turnstile, one, receive):
+            if await _relay(source, self._throttle, one, receive):
                 await send({"type": "websocket.close", "code": GOING_AWAY if source.stopped else NORMAL})
         finally:
             give_back()
@@ -198,9 +198,9 @@ class Socket:
 class Lines:
     """One JSON object a line, `application/x-ndjson`."""
 
-    def __init__(self, begin: Open, turnstile: Turnstile) -> None:
+    def __init__(self, begin: Open, throttle: Throttle) -> None:
         self._begin = begin
-        self._turnstile = turnstile
+        self._throttle = throttle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -216,7 +216,7 @@ class Lines:
             headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"", "more_body": True})
-            if await _relay(source, self._turnstile, one, receive):
+            if await _relay(source, self._throttle, one, receive):
                 await send({"type": "http.response.body", "body": b""})
         finally:
             give_back()

@@ -37,6 +37,11 @@ class Child:
         assert found is not None
         return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
+    @property
+    def exited(self) -> bool:
+        """Whether the child, not yet reaped, has exited."""
+        return os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
     def members(self) -> list[int]:
         """Return the pids of the living members of the group. Reads all of /proc: call it in a thread."""
         return members(self.pid)

@@ -24,12 +24,19 @@ _TRY_NEXT = (errno.ENOENT, errno.EACCES, errno.ENOTDIR)
 class Launcher:
     """Starts commands, each in the wrapper that it is given."""
 
-    def __init__(self, environment: Callable[[], dict[bytes, bytes]], wrapper: Wrapper | None = None) -> None:
-        """`environment` returns the variables of a command; without a wrapper commands run as they are."""
+    def __init__(
+        self,
+        environment: Callable[[], dict[bytes, bytes]],
+        wrapper: Wrapper | None = None,
+        children: Children | None = None,
+    ) -> None:
+        """`environment` returns the variables of a command; without a wrapper commands run as they are.
+
+        `children` notes those that may outlive a killed server.
+        """
         self._environment = environment
         self._wrapper = Wrapper() if wrapper is None else wrapper
-        self.children: Children | None = None
-        """Where children are noted that may outlive a killed server."""
+        self._children = children
         self._null = above_given(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def close(self) -> None:
@@ -78,7 +85,7 @@ class Launcher:
         return env
 
     def _run(self, program: Program, launch: Launch, tty: ControllingTerminal) -> Child:
-        notes = self.children if self._wrapper.outlives_server else None
+        notes = self._children if self._wrapper.outlives_server else None
         if notes is None:
             return self._child(_spawn(self._null, program, launch, tty), launch, None)
         entry = notes.starting(launch.stdio.pipe)

@@ -10,28 +10,26 @@ import termios
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from toolserver._fast.ring import Ring
-from toolserver.processes.pacing import Crowd
+from toolserver._fast.ring import RING_SIZE, Ring
+from toolserver.processes.pacing import PipeScheduler
 
-KEPT = 4 * 1024 * 1024
-"""Bytes of each stream that are kept, the newest ones."""
 CHUNK = 64 * 1024
 """Bytes of one read while many pipes are busy; a pipe's usual size."""
-AT_ONCE = 256 * 1024
-"""Bytes of one read where nobody else waits."""
-FULL = CHUNK // 2
-"""Bytes in one turn that show a busy pipe: a full one holds less than its size when its pages are not filled."""
-FEW = 3
-"""Busy pipes that the event loop is left to look at by itself; when there are more, they take turns."""
+MAX_READ = 256 * 1024
+"""Bytes of one read while few pipes are busy."""
+BUSY_BYTES = CHUNK // 2
+"""Bytes of one read that make a pipe busy: a full pipe may hold less than its size, its pages being part filled."""
+FEW_BUSY = 3
+"""Busy pipes up to which the event loop serves each of them; more take turns."""
 FOLLOW_NS = 200_000
-"""How long a busy pipe is followed in a turn, while few are: its writer need not wait, and its pages stay cached."""
+"""Nanoseconds for which one busy pipe of few is read on: its writer does not wait, and its pages stay cached."""
 FOLLOWED = 2 * 1024 * 1024
-"""Bytes of one such turn, at most."""
+"""Bytes read in that time at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a stream: bytes, the offset after them, and how many were gone before them."""
+class Chunk:
+    """A part of a stream: its bytes, the offset after them, and how many before them were dropped."""
 
     data: bytes
     next: int
@@ -39,12 +37,12 @@ class Piece:
 
 
 class Output:
-    """What a stream has printed: the ring, and its first lines, which a ring alone would lose."""
+    """What was printed on a stream: the ring, and the first lines, which the ring alone would lose."""
 
     __slots__ = ("_head_lines", "framed", "head", "ring")
 
     def __init__(self, head_lines: int | None) -> None:
-        self.ring = Ring(KEPT)
+        self.ring = Ring(RING_SIZE)
         self._head_lines = head_lines
         self.head: bytes | None = None
         """The first lines, once the ring has begun to drop."""
@@ -52,49 +50,60 @@ class Output:
         """The offset up to which frames for streams have been cut."""
 
     def reading(self) -> Callable[[int, int, int], int]:
-        """Return what reads from a descriptor as `Ring.read_from` does."""
+        """Return the function that fills the ring from a descriptor, called as `Ring.read_from`."""
         return self.ring.read_from if self._head_lines is None else self._read_from
 
     def _read_from(self, fd: int, most: int, follow_ns: int = 0) -> int:
         if self._head_lines is not None:
-            if self.ring.total < KEPT:  # up to there nothing has been dropped
-                most = min(most, KEPT - self.ring.total)
+            if self.ring.total < RING_SIZE:  # up to there nothing has been dropped
+                most = min(most, RING_SIZE - self.ring.total)
             else:
                 self.head = self.ring.slice(0, self.ring.after_lines(self._head_lines))
                 self._head_lines = None
         return self.ring.read_from(fd, most, follow_ns)
 
-    def piece(self, since: int, *, whole: bool) -> Piece:
+    def piece(self, since: int, *, whole: bool) -> Chunk:
         """Return what is held from an offset on; unless `whole`, never the beginning of an unfinished character."""
         ring = self.ring
         since = min(since, ring.total)
         until = ring.total if whole else max(ring.boundary(ring.total), since)
-        return Piece(ring.slice(since, until), until, max(ring.start - since, 0))
+        return Chunk(ring.slice(since, until), until, max(ring.start - since, 0))
 
 
-class Pump:
-    """Reads a descriptor that does not block, its own, to the end.
+class PipeReader:
+    """Reads a non-blocking descriptor to its end, and closes it.
 
-    `watched` is asked whether anybody wants to know of each arrival, which `changed` tells; `ended` is called once.
+    While `listeners` is not empty, `changed` is called after each read; `ended` is called once, at the end.
     """
 
-    __slots__ = ("_busy", "_changed", "_crowd", "_ended", "_fd", "_listening", "_loop", "_output", "_read", "_watched")
+    __slots__ = (
+        "_busy",
+        "_changed",
+        "_ended",
+        "_fd",
+        "_listeners",
+        "_listening",
+        "_loop",
+        "_output",
+        "_read",
+        "_scheduler",
+    )
 
     def __init__(
         self,
         fd: int,
         output: Output,
-        crowd: Crowd,
+        scheduler: PipeScheduler,
         *,
-        watched: Collection[object],
+        listeners: Collection[object],
         changed: Callable[[Output], object],
         ended: Callable[[], object],
     ) -> None:
         self._fd = fd
         self._output = output
-        self._crowd = crowd
+        self._scheduler = scheduler
         self._read = output.reading()
-        self._watched = watched
+        self._listeners = listeners
         self._changed = changed
         self._ended = ended
         self._busy = self._listening = False
@@ -105,40 +114,40 @@ class Pump:
         return self._fd >= 0
 
     def listen(self) -> None:
-        """Begin to read whatever comes, if that has not begun; until then only `drain` reads."""
+        """Read whenever something arrives; before this call only `drain` reads."""
         if self._fd >= 0 and not self._listening:
             self._listening = True
             self._loop.add_reader(self._fd, self._ready)
 
     def _ready(self) -> None:
-        if self._crowd.busy > FEW:
+        if self._scheduler.busy > FEW_BUSY:
             got = self._step(CHUNK)
         elif self._busy:
             got = self._step(FOLLOWED, FOLLOW_NS)
         else:
-            got = self._step(AT_ONCE)
-        if got >= FULL and self._crowd.busy > FEW:
+            got = self._step(MAX_READ)
+        if got >= BUSY_BYTES and self._scheduler.busy > FEW_BUSY:
             self._loop.remove_reader(self._fd)
-            self._crowd.join(self._serve)
+            self._scheduler.join(self._serve)
 
     def _serve(self) -> bool:
-        """Take a turn in the circle; False leaves it."""
+        """Read once when the scheduler says so; False leaves the scheduler."""
         if self._fd < 0:
             return False
         got = self._step(CHUNK)
-        if got >= FULL:
+        if got >= BUSY_BYTES:
             return True
         if got != 0:
             self._loop.add_reader(self._fd, self._ready)
         return False
 
     def _step(self, most: int, follow_ns: int = 0) -> int:
-        """Take what is there, at most so much; answer its size, 0 at the end, -1 when there is nothing now."""
+        """Read what is there, at most `most` bytes; return its size, 0 at the end, -1 when nothing is there now."""
         got = self._read(self._fd, most, follow_ns)
         if got > 0:
-            if self._watched:
+            if self._listeners:
                 self._changed(self._output)
-            if (got >= FULL) is not self._busy:
+            if (got >= BUSY_BYTES) is not self._busy:
                 self._set_busy(not self._busy)
         elif got == 0:
             ended = self._ended
@@ -148,19 +157,19 @@ class Pump:
 
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy
-        self._crowd.busy += 1 if busy else -1
+        self._scheduler.busy += 1 if busy else -1
 
     def drain(self) -> None:
-        """Take all that is in the pipe at this moment; its end too, if that is there."""
+        """Read all that is in the pipe at this moment, and its end if that is there."""
         left: int | None = None
         while self._fd >= 0 and (left is None or left >= 0):
-            got = self._read(self._fd, AT_ONCE, 0)
+            got = self._read(self._fd, MAX_READ, 0)
             if got < 0:
                 return
             if got == 0:
                 self.close()
                 return
-            if self._watched:
+            if self._listeners:
                 self._changed(self._output)
             if left is None:
                 left = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0"))[0]
@@ -168,14 +177,14 @@ class Pump:
                 left -= got
 
     def discard(self) -> None:
-        """From now on read and forget, so that whoever still holds the pipe is not held up."""
+        """Discard what is read from now on, so that other holders of the pipe never block on it."""
         self._forget()
 
     def _forget(self) -> None:
-        """Let go of the process, whose rings so need not wait for a collector of cycles."""
-        self._watched = ()
+        """Drop the references to the process, whose rings are then freed without the cycle collector."""
+        self._listeners = ()
         self._changed = self._ended = _nothing
-        self._output = _NOWHERE
+        self._output = _DISCARDED
         self._read = _discard
 
     def close(self) -> None:
@@ -190,13 +199,13 @@ class Pump:
 
 
 def _nothing(_: object = None) -> None:
-    """Stand in for whoever is told no more."""
+    """Take the place of a callback that is not to be called any more."""
 
 
-_NOWHERE = Output(None)
+_DISCARDED = Output(None)
 
 
-_scratch = bytearray(AT_ONCE)
+_scratch = bytearray(MAX_READ)
 
 
 def _discard(fd: int, most: int, follow_ns: int) -> int:

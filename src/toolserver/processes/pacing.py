@@ -1,7 +1,7 @@
-"""Paces endless work, so that small calls find the event loop and a processor free.
+"""Limits the work on pipes and streams in one iteration of the event loop, so that small calls need not wait.
 
-Pipes that are always full, and streams that are always behind, would else fill every turn of the loop with megabytes,
-and keep the processors busy with whoever fills those pipes. What is not crowded is not paced.
+Pipes that are always full, and streams that are always behind, would otherwise fill every iteration with megabytes and
+keep the processors busy with their writers. With few of them nothing is limited.
 """
 
 from __future__ import annotations
@@ -11,51 +11,51 @@ from collections import deque
 from collections.abc import Callable
 
 TICK = 0.001
-"""Seconds between two turns of those that have to wait, the shortest that the event loop's clock tells apart."""
+"""Seconds between two rounds; the clock of the event loop resolves nothing shorter."""
 SERVED = 4
-"""Crowded pipes that are read in one turn: 256 MB/s for all of them together."""
+"""Pipes that are read in one round: 256 MB/s for all of them together."""
 SENT = 128 * 1024
-"""Bytes of frames that all streams together hand out in one turn."""
+"""Bytes of frames that all streams together send in one round."""
 FRAME_COST = 2048
-"""What a frame costs beside its bytes, in bytes."""
+"""Bytes that one frame counts for besides its own."""
 
 
-class Crowd:
-    """Serves in a circle, a few each turn. A server gives back whether it is to be served again."""
+class PipeScheduler:
+    """Schedules busy pipes round robin, a few each round. A callback returns whether to call it again."""
 
-    __slots__ = ("_circle", "_scheduled", "busy")
+    __slots__ = ("_scheduled", "_waiting_pipes", "busy")
 
     def __init__(self) -> None:
         self.busy = 0
-        """How many pipes were full when last read, in the circle or not."""
-        self._circle: deque[Callable[[], bool]] = deque()
+        """How many pipes were full when last read, scheduled here or not."""
+        self._waiting_pipes: deque[Callable[[], bool]] = deque()
         self._scheduled = False
 
     def join(self, serve: Callable[[], bool]) -> None:
-        self._circle.append(serve)
+        self._waiting_pipes.append(serve)
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_later(TICK, self._turn)
+            asyncio.get_running_loop().call_later(TICK, self._round)
 
-    def _turn(self) -> None:
-        for _ in range(min(SERVED, len(self._circle))):
-            serve = self._circle.popleft()
+    def _round(self) -> None:
+        for _ in range(min(SERVED, len(self._waiting_pipes))):
+            serve = self._waiting_pipes.popleft()
             if serve():
-                self._circle.append(serve)
-        self._scheduled = bool(self._circle)
+                self._waiting_pipes.append(serve)
+        self._scheduled = bool(self._waiting_pipes)
         if self._scheduled:
-            asyncio.get_running_loop().call_later(TICK, self._turn)
+            asyncio.get_running_loop().call_later(TICK, self._round)
 
 
-class Turnstile:
-    """Lets so many bytes through in one turn; whoever comes later waits for the next ones, in order."""
+class Throttle:
+    """Lets so many bytes pass in one round; later callers wait for the next rounds, in order."""
 
     __slots__ = ("_began", "_left", "_scheduled", "_waiting")
 
     def __init__(self) -> None:
         self._left = SENT
         self._began = 0.0
-        """When this turn began. Only where somebody waits a timer ends it; else whoever comes next does."""
+        """When this round began. A timer ends it only while a caller waits; else the next caller does."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._scheduled = False
 
@@ -72,10 +72,10 @@ class Turnstile:
         self._waiting.append((size, future))
         if not self._scheduled:
             self._scheduled = True
-            loop.call_later(TICK, self._turn)
+            loop.call_later(TICK, self._round)
         await future
 
-    def _turn(self) -> None:
+    def _round(self) -> None:
         loop = asyncio.get_running_loop()
         self._left, self._began = SENT, loop.time()
         while self._waiting and self._left > 0:
@@ -85,4 +85,4 @@ class Turnstile:
                 future.set_result(None)
         self._scheduled = bool(self._waiting)
         if self._scheduled:
-            loop.call_later(TICK, self._turn)
+            loop.call_later(TICK, self._round)

@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 from toolserver.processes.child import Child
 from toolserver.processes.command import Command
 from toolserver.processes.group import gone
-from toolserver.processes.output import Output, Pump
-from toolserver.processes.pacing import Crowd
+from toolserver.processes.output import Output, PipeReader
+from toolserver.processes.pacing import PipeScheduler
 from toolserver.processes.stdin import Stdin
 from toolserver.processes.stdio import Stdio
-from toolserver.processes.subscribers import Backlog, Feed, Reader
+from toolserver.processes.subscribers import Broadcast, QueuedBytes, Subscriber
 from toolserver.processes.working_directory import WorkingDirectory
 
-AT_ONCE = 0.001
-"""Seconds after the start in which its pipes are not looked at: many commands are over by then, and say little."""
+LISTEN_DELAY = 0.001
+"""Seconds from the start until its pipes are watched: many commands have exited by then and printed little."""
 DRAIN = 0.25
-"""Seconds after the exit in which pipes that somebody else still holds are waited for."""
-PATIENCE = 5.0
-"""Seconds from TERM to KILL, and from KILL to giving up."""
+"""Seconds to wait after the exit for pipes that other processes still hold."""
+KILL_DELAY = 5.0
+"""Seconds from TERM to KILL, and from KILL until waiting ends."""
 
 
 class Process:
-    """A running or exited command. It is a job until `promote` or its start gives it an id."""
+    """A running or exited command. It is a job until it gets an id, at its start or by `ProcessTable.promote`."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class Process:
         stdio: Stdio,
         *,
         head_lines: int | None,
-        backlog: Backlog,
-        crowd: Crowd,
+        queued_bytes: QueuedBytes,
+        scheduler: PipeScheduler,
     ) -> None:
         self.command = command
         self.tree = directory.tree
@@ -48,19 +48,19 @@ class Process:
         self.restarts = 0
         """How often it was started again after a restart of the server."""
         self.ended_here = False
-        """Whether the server itself was told to end it."""
+        """Whether the server has ended it, or is about to."""
         self.exit_code: int | None = None
         """None while it runs."""
         self.failed: str | None = None
-        """A note for `process_list` on why it did not do what it should."""
+        """A note for `process_list` on why it failed."""
         self.child = child
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._began = loop.time()
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Done when it has exited and all that it printed is in the rings."""
+        """Done once it has exited and everything it printed is in the rings."""
         self.waiters: list[asyncio.Future[None]] = []
-        """Set with `ended`, a turn of the event loop sooner than its callbacks would do it."""
+        """Futures set together with `ended`, one iteration of the event loop before its callbacks run."""
         self._exited: asyncio.Future[None] = loop.create_future()
         self._status: int | None = None
         self._impatient = False
@@ -69,15 +69,22 @@ class Process:
         self.on_end: Callable[[Process], None] | None = None
         self.stdout = Output(head_lines)
         self.stderr = Output(head_lines)
-        self.feed = Feed({"stdout": self.stdout, "stderr": self.stderr}, backlog)
+        self.broadcast = Broadcast({"stdout": self.stdout, "stderr": self.stderr}, queued_bytes)
         self.stdin = Stdin(stdio.input, terminal=command.terminal is not None)
-        self._pumps = [
-            Pump(fd, output, crowd, watched=self.feed.interested, changed=self.feed.printed, ended=self._pipe_ended)
+        self._pipes = [
+            PipeReader(
+                fd,
+                output,
+                scheduler,
+                listeners=self.broadcast.listeners,
+                changed=self.broadcast.printed,
+                ended=self._pipe_ended,
+            )
             for fd, output in ((stdio.output, self.stdout), (stdio.errors, self.stderr))
             if fd >= 0
         ]
         loop.add_reader(child.pidfd, self._on_exit)
-        self._listening = loop.call_later(AT_ONCE, self._listen)
+        self._listening = loop.call_later(LISTEN_DELAY, self._listen)
 
     @property
     def running(self) -> bool:
@@ -92,29 +99,34 @@ class Process:
     def state(self) -> str:
         return "running" if self.running else "exited"
 
+    @property
+    def exited(self) -> bool:
+        """Whether it has exited, also when the event loop has not been told yet."""
+        return self._status is not None or self.child.exited
+
     # --------------------------------------------------------------------------------------------------- its output
 
     def on_output(self, tap: Callable[[Output], None]) -> None:
-        """Have `tap` called when something was printed; to be said before the event loop goes on after the start."""
-        self.feed.tap(tap)
+        """Call `tap` when something was printed. Set it before control returns to the event loop after the start."""
+        self.broadcast.tap(tap)
 
     def _listen(self) -> None:
-        for pump in self._pumps:
-            pump.listen()
+        for pipe in self._pipes:
+            pipe.listen()
 
     def _pipe_ended(self) -> None:
-        if self._status is not None and not any(pump.open for pump in self._pumps):
+        if self._status is not None and not any(pipe.open for pipe in self._pipes):
             self._finish()
 
-    def read(self, since: int, since_err: int) -> Reader:
-        """Open a stream of frames from an offset of each output on; give it back with `feed.close`."""
-        reader = self.feed.open({"stdout": since, "stderr": since_err})
+    def subscribe(self, since: int, since_err: int) -> Subscriber:
+        """Subscribe to the frames from an offset of each output on; end it with `broadcast.unsubscribe`."""
+        subscriber = self.broadcast.subscribe({"stdout": since, "stderr": since_err})
         if not self.running:
             for output in (self.stdout, self.stderr):
-                self.feed.publish(output, whole=True)  # nobody else can be in need of it: they have had the end
-            reader.tell(self._last_frame())
-            reader.finish()
-        return reader
+                self.broadcast.publish(output, whole=True)  # the other subscribers have had the end already
+            subscriber.tell(self._last_frame())
+            subscriber.finish()
+        return subscriber
 
     def _last_frame(self) -> bytes:
         return b'{"exit":%d}' % (self.exit_code or 0)
@@ -125,9 +137,9 @@ class Process:
         self._loop.remove_reader(self.child.pidfd)
         self._listening.cancel()
         self._status = self.child.status()
-        for pump in self._pumps:
-            pump.drain()
-        if self._impatient or not any(pump.open for pump in self._pumps):
+        for pipe in self._pipes:
+            pipe.drain()
+        if self._impatient or not any(pipe.open for pipe in self._pipes):
             self._finish()
         else:
             self._listen()
@@ -136,18 +148,18 @@ class Process:
             self._exited.set_result(None)
 
     def _finish(self) -> None:
-        """State the exit: all that was printed up to it is in the rings."""
+        """Publish the exit; everything printed up to it is in the rings."""
         if self._timer is not None:
             self._timer.cancel()
         if not self.running:
             return
-        for pump in self._pumps:
-            if pump.open:
-                pump.drain()
-                pump.discard()
+        for pipe in self._pipes:
+            if pipe.open:
+                pipe.drain()
+                pipe.discard()
         self.exit_code = self._status
         self.stdin.end()
-        self.feed.finish(self._last_frame())
+        self.broadcast.finish(self._last_frame())
         if not self._enders:
             self.child.reap()
         self.ended.set_result(None)
@@ -159,22 +171,22 @@ class Process:
 
     # ------------------------------------------------------------------------------------------------ ending it
 
-    async def end(self, patience: float = PATIENCE) -> None:
+    async def end(self, patience: float = KILL_DELAY) -> None:
         """Send TERM to the group, KILL to what is left after `patience` seconds (0: at once), and wait for the exit.
 
-        It comes back while the process still runs only if not even KILL ended it within five seconds.
+        Returns while the process still runs only if not even KILL ended it within five seconds.
         """
-        if self._status is not None and not self._enders:
+        if self.exited and not self._enders:
             await asyncio.wait([self.ended])
             return
         self.ended_here = True
-        self._enders += 1  # until we are done the child stays a zombie, so that its group's number is nobody else's
+        self._enders += 1  # meanwhile the child stays a zombie, so that no other group gets its number
         try:
             if patience:
                 self.child.terminate()
                 await self._emptied(self._loop.time() + patience)
             self.child.kill()
-            deadline = self._loop.time() + PATIENCE
+            deadline = self._loop.time() + KILL_DELAY
             await self._emptied(deadline)
             await asyncio.wait([self.ended], timeout=max(deadline - self._loop.time(), 0))
         finally:
@@ -191,9 +203,9 @@ class Process:
                 return
 
     async def cut_short(self) -> bool:
-        """Kill the group at once and wait for the exit, not for pipes that others hold.
+        """Kill the group at once and wait for the exit, but not for pipes that other processes hold.
 
-        Answers False for a command that had exited by itself; that is waited for as ever.
+        Returns False for a command that had exited by itself, after the usual wait.
         """
         if self._status is not None:
             await asyncio.wait([self.ended])
@@ -203,7 +215,7 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Let go of pipes that others still hold."""
+        """Close pipes that other processes still hold."""
         self._listening.cancel()
-        for pump in self._pumps:
-            pump.close()
+        for pipe in self._pipes:
+            pipe.close()

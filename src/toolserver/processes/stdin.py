@@ -1,4 +1,4 @@
-"""What is typed to a command: writes in their order, as fast as it reads."""
+"""The standard input of a command: writes in the order of the calls, as fast as it reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END_OF_INPUT = b"\x04"
 
 
 class Stdin:
-    """The writing end of a command's input, below 0: empty from the start. `name` in a call is for its errors."""
+    """The write end of a command's input; a descriptor below 0: no input. `name` in a call is for its errors."""
 
     def __init__(self, fd: int, *, terminal: bool) -> None:
         self._fd = fd
@@ -24,7 +24,7 @@ class Stdin:
         self._waiting: asyncio.Future[None] | None = None
 
     async def write(self, data: bytes, name: str) -> int:
-        """Wait until all bytes are in the pipe and answer how many; ToolError after the close or the exit."""
+        """Wait until all bytes are in the pipe and return how many. ToolError after the close or the exit."""
         async with self._turn:
             return await self._put(data, name)
 
@@ -37,7 +37,7 @@ class Stdin:
             except BlockingIOError:
                 await self._writable()
                 self._check(name, len(data) - len(rest))
-            except OSError:  # EPIPE, on a terminal EIO: nobody reads any more
+            except OSError:  # EPIPE, or EIO on a terminal: its last reader has gone
                 taken = len(data) - len(rest)
                 raise ToolError(f"{name} has closed its input; {taken} bytes were taken") from None
         if data:
@@ -66,12 +66,12 @@ class Stdin:
             self._waiting.set_result(None)
 
     async def close(self, name: str) -> None:
-        """End the input, behind the writes that wait; again and after the exit it does nothing."""
+        """End the input, after the writes that wait. Does nothing when called again or after the exit."""
         async with self._turn:
             if self._closed or self._ended:
                 return
             if self._terminal:
-                # inside a line the first one only hands over what was typed
+                # inside a line the first one only submits what was typed
                 await self._put(END_OF_INPUT if self._at_line_start else END_OF_INPUT * 2, name)
                 self._closed = True
             else:
@@ -79,7 +79,7 @@ class Stdin:
                 self._release()
 
     def end(self) -> None:
-        """The command has exited: whoever waits is told, the descriptor is closed."""
+        """Close the descriptor and fail waiting writes: the command has exited."""
         self._ended = True
         self._wake()
         self._release()

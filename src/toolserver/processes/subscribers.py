@@ -1,8 +1,8 @@
-"""What streams of a process send: frames cut once for all readers, each with a queue that never grows past its bounds.
+"""Broadcasts what a process prints to the subscribers of its streams, each with a bounded queue of frames.
 
 Specification, section 12: the ring is replayed, then what is printed follows with no byte lost or repeated between. A
-reader that falls 1024 frames behind loses the newest ones and is told how many. Frames that wait are joined up to 64
-KiB, so that only who is far behind in bytes, too, gets there.
+subscriber that falls 1024 frames behind loses the newest ones and is told how many. Queued frames are joined up to 64
+KiB, so that only a subscriber that is also far behind in bytes reaches that limit.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FRAME = 64 * 1024
 """Bytes of text in one frame."""
 ILL_FORMED = FRAME // 3
 """Bytes of output that stay below `FRAME` as text when each of them becomes U+FFFD."""
-BEHIND = 1024
-"""Frames that wait for one reader at most."""
-BACKLOG = 128 * 1024 * 1024
-"""Bytes that wait for all readers of a server together; beyond it a reader keeps no more than `SPARE` frames."""
-SPARE = 16
+MAX_FRAMES = 1024
+"""Frames queued for one subscriber at most."""
+MAX_BYTES = 128 * 1024 * 1024
+"""Bytes queued for all subscribers of a server together; beyond it each keeps at most `SPARED_FRAMES` frames."""
+SPARED_FRAMES = 16
 
 
-class Backlog:
-    """Counts what waits for all readers of a server."""
+class QueuedBytes:
+    """Counts what is queued for all subscribers of a server."""
 
     __slots__ = ("bytes",)
 
@@ -36,7 +36,7 @@ class Backlog:
 
 
 class Frame:
-    """Some bytes of one stream, from `start` to before `end`; shared by readers unless `own`."""
+    """Some bytes of one stream, from `start` to before `end`; shared by subscribers unless `own`."""
 
     __slots__ = ("_text", "clean", "end", "own", "parts", "start", "stream")
 
@@ -56,8 +56,8 @@ class Frame:
         return self._text
 
 
-class Told:
-    """A finished piece of JSON among the frames."""
+class Message:
+    """A finished JSON text between the frames."""
 
     __slots__ = ("_text",)
 
@@ -84,23 +84,23 @@ def cut(ring: Ring, stream: str, since: int, until: int) -> list[Frame]:
     return frames
 
 
-class Reader:
-    """One reader of a process's streams. `next` is for one task; the rest is called on the event loop."""
+class Subscriber:
+    """The queue of one subscriber. `next` is for one task; all of it runs on the event loop."""
 
-    def __init__(self, backlog: Backlog, since: dict[str, int]) -> None:
-        self._backlog = backlog
+    def __init__(self, queued_bytes: QueuedBytes, since: dict[str, int]) -> None:
+        self._queued_bytes = queued_bytes
         self._since = since
-        self._queue: deque[Frame | Told] = deque()
+        self._queue: deque[Frame | Message] = deque()
         self._lost = 0
         self._finished = False
         self._wake: asyncio.Future[None] | None = None
         self.stopped = False
-        """Whether the server stops, or the reader has left, before the end."""
+        """Whether the stream ended early: the server stops, or the subscriber has left."""
 
     def offer(self, frame: Frame, ring: Ring) -> None:
         """Queue a frame, or count it as lost."""
         since = self._since[frame.stream]
-        if frame.start < since:  # it began in the middle of this one
+        if frame.start < since:  # the subscription began in the middle of this one
             if frame.end <= since:
                 return
             data = ring.slice(since, frame.end)
@@ -112,21 +112,21 @@ class Reader:
             return
         if self._lost:
             self._tell_lost()
-        self._backlog.bytes += frame.end - frame.start
+        self._queued_bytes.bytes += frame.end - frame.start
         self._push(frame)
 
     @property
     def full(self) -> bool:
-        """Whether as much waits as may."""
+        """Whether the queue has reached its limit."""
         waiting = len(self._queue)
-        return waiting >= BEHIND or (self._backlog.bytes > BACKLOG and waiting >= SPARE)
+        return waiting >= MAX_FRAMES or (self._queued_bytes.bytes > MAX_BYTES and waiting >= SPARED_FRAMES)
 
     def lose(self, frames: int) -> None:
         """Count frames as lost."""
         self._lost += frames
 
     def _join(self, frame: Frame) -> bool:
-        """Join a frame to the last one that waits, where they are of one piece."""
+        """Append a frame to the last one queued if the two are contiguous."""
         last = self._queue[-1] if self._queue else None
         if (
             not isinstance(last, Frame)
@@ -142,34 +142,34 @@ class Reader:
             self._queue[-1] = last
         last.parts += frame.parts
         last.end = frame.end
-        self._backlog.bytes += frame.end - frame.start
+        self._queued_bytes.bytes += frame.end - frame.start
         return True
 
     def tell(self, text: bytes) -> None:
-        """Queue a finished piece of JSON, whatever waits."""
+        """Queue a message, however many frames are queued."""
         if self._lost:
             self._tell_lost()
-        self._push(Told(text))
+        self._push(Message(text))
 
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, 0
-        self._push(Told(b'{"dropped_frames":%d}' % lost))
+        self._push(Message(b'{"dropped_frames":%d}' % lost))
 
-    def _push(self, frame: Frame | Told) -> None:
+    def _push(self, frame: Frame | Message) -> None:
         self._queue.append(frame)
         self._awake()
 
     def finish(self) -> None:
-        """There comes nothing more; what waits is still handed out."""
+        """End the stream after what is queued."""
         if self._lost:
             self._tell_lost()
         self._finished = True
         self._awake()
 
     def stop(self) -> None:
-        """End at once; what waits is forgotten."""
+        """End the stream at once and drop what is queued."""
         self.stopped = True
-        self._backlog.bytes -= sum(frame.end - frame.start for frame in self._queue if isinstance(frame, Frame))
+        self._queued_bytes.bytes -= sum(frame.end - frame.start for frame in self._queue if isinstance(frame, Frame))
         self._queue.clear()
         self._awake()
 
@@ -178,7 +178,7 @@ class Reader:
             self._wake.set_result(None)
 
     async def next(self) -> bytes | None:
-        """Wait for the next frame and answer it as JSON; None at the end."""
+        """Wait for the next frame and return it as JSON; None at the end."""
         while not self._queue:
             if self._finished or self.stopped:
                 return None
@@ -186,27 +186,27 @@ class Reader:
             await self._wake
         frame = self._queue.popleft()
         if isinstance(frame, Frame):
-            self._backlog.bytes -= frame.end - frame.start
+            self._queued_bytes.bytes -= frame.end - frame.start
         return frame.text()
 
 
-class Feed:
-    """Hands what a process prints to its readers."""
+class Broadcast:
+    """Cuts what a process prints into frames, once, and queues them for all subscribers."""
 
-    def __init__(self, outputs: dict[str, Output], backlog: Backlog) -> None:
+    def __init__(self, outputs: dict[str, Output], queued_bytes: QueuedBytes) -> None:
         self._outputs = outputs
         self._names = {id(output): name for name, output in outputs.items()}
-        self._backlog = backlog
-        self.readers: set[Reader] = set()
+        self._queued_bytes = queued_bytes
+        self.subscribers: set[Subscriber] = set()
         self._tap: Callable[[Output], None] | None = None
-        self.interested: set[object] = set()
-        """The readers and the tap: whoever wants `printed` to be called."""
+        self.listeners: set[object] = set()
+        """The subscribers and the tap; while it is empty, `printed` need not be called."""
 
-    def open(self, since: dict[str, int]) -> Reader:
-        """Begin a reader at an offset of each stream: what is held is queued at once."""
+    def subscribe(self, since: dict[str, int]) -> Subscriber:
+        """Add a subscriber from an offset of each stream on; what the rings hold is queued at once."""
         dropped = {}
         ends = {}
-        if not self.readers:
+        if not self.subscribers:
             for output in self._outputs.values():
                 output.framed = output.ring.boundary(output.ring.total)
         frames: list[tuple[Frame, Ring]] = []
@@ -216,57 +216,57 @@ class Feed:
             dropped[name] = max(ring.start - begin, 0)
             ends[name] = begin
             frames += [(frame, ring) for frame in cut(ring, name, max(begin, ring.start), output.framed)]
-        reader = Reader(self._backlog, ends)
+        subscriber = Subscriber(self._queued_bytes, ends)
         if any(dropped.values()):
-            reader.tell(b'{"dropped":%d,"dropped_err":%d}' % (dropped["stdout"], dropped["stderr"]))
+            subscriber.tell(b'{"dropped":%d,"dropped_err":%d}' % (dropped["stdout"], dropped["stderr"]))
         for frame, ring in frames:
-            reader.offer(frame, ring)
-        self.readers.add(reader)
-        self.interested.add(reader)
-        return reader
+            subscriber.offer(frame, ring)
+        self.subscribers.add(subscriber)
+        self.listeners.add(subscriber)
+        return subscriber
 
-    def close(self, reader: Reader) -> None:
-        """Forget a reader that has left."""
-        reader.stop()
-        self.readers.discard(reader)
-        self.interested.discard(reader)
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Remove a subscriber."""
+        subscriber.stop()
+        self.subscribers.discard(subscriber)
+        self.listeners.discard(subscriber)
 
     def tap(self, tap: Callable[[Output], None]) -> None:
-        """Have `tap` called with each output that something was printed on."""
+        """Call `tap` with an output whenever something was printed on it."""
         self._tap = tap
-        self.interested.add(tap)
+        self.listeners.add(tap)
 
     def printed(self, output: Output) -> None:
-        """Something has come on an output."""
+        """Pass on that something was printed on an output."""
         if self._tap is not None:
             self._tap(output)
-        if self.readers:
+        if self.subscribers:
             self.publish(output)
 
     def publish(self, output: Output, *, whole: bool = False) -> None:
-        """Hand out what has come; with `whole` the beginning of an unfinished character, too."""
+        """Queue what was printed since the last frame; with `whole` also the beginning of an unfinished character."""
         ring = output.ring
         until = ring.total if whole else ring.boundary(ring.total)
         since = max(output.framed, ring.start)
-        if not whole and all(reader.full for reader in self.readers):
-            for reader in self.readers:
-                reader.lose(-(-(until - since) // FRAME))
+        if not whole and all(subscriber.full for subscriber in self.subscribers):
+            for subscriber in self.subscribers:
+                subscriber.lose(-(-(until - since) // FRAME))
         else:
             for frame in cut(ring, self._names[id(output)], since, until):
-                for reader in self.readers:
-                    reader.offer(frame, ring)
+                for subscriber in self.subscribers:
+                    subscriber.offer(frame, ring)
         output.framed = max(until, output.framed)
 
     def finish(self, text: bytes) -> None:
-        """Hand out the rest and a last frame."""
-        if not self.readers:
+        """Queue the rest and a last message, and end every stream."""
+        if not self.subscribers:
             return
         for output in self._outputs.values():
             self.publish(output, whole=True)
-        for reader in self.readers:
-            reader.tell(text)
-            reader.finish()
+        for subscriber in self.subscribers:
+            subscriber.tell(text)
+            subscriber.finish()
 
     def stop(self) -> None:
-        for reader in self.readers:
-            reader.stop()
+        for subscriber in self.subscribers:
+            subscriber.stop()

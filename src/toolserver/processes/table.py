@@ -1,20 +1,22 @@
-"""The table of processes of a server: ids, limits, what stays listed, the end of all (specification, section 7)."""
+"""The table of a server's processes: ids, limits, what stays listed, the stop (specification, section 7)."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import weakref
+from datetime import datetime
 from typing import Protocol
 
 from toolserver.errors import ToolError
 from toolserver.processes.command import Command
 from toolserver.processes.launch import Launcher
-from toolserver.processes.pacing import Crowd, Turnstile
+from toolserver.processes.pacing import PipeScheduler, Throttle
 from toolserver.processes.port_notes import port_note
 from toolserver.processes.process import Process
-from toolserver.processes.restart.lost import Former, moment
-from toolserver.processes.subscribers import Backlog
+from toolserver.processes.restart.lost import LostProcess, moment
+from toolserver.processes.restart.record import Killed, Running, entry_of, number
+from toolserver.processes.subscribers import QueuedBytes
 from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.state.activity import Activity
 
@@ -27,50 +29,72 @@ EXITED_BYTES = 256 * 1024 * 1024
 BEGINNING = 0.5
 """Seconds for which a command that was just started is left alone when the server stops.
 
-A capsule takes some time to get ready. A command that was told to be running would be ended before it began.
+A capsule takes some time to get ready: a command that was reported as running would be ended before it began.
 """
 STOP_PATIENCE = 2.0
 """Seconds from TERM to KILL when the server stops."""
-LINGER = 1.0
-"""Seconds for which a process that somebody else ended counts as running in the record, see `ProcessTable._ended`."""
+FOREIGN_GRACE = 1.0
+"""Seconds for which a process that another program ended stays in the record, see `ProcessTable._ended`."""
 FOREIGN_ENDS = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
 
 
 class Recorder(Protocol):
     """Keeps a record of the table that outlives the server."""
 
-    def note(self) -> None:
-        """Something has changed."""
+    def add(self, entry: Running) -> None:
+        """Record a process that runs."""
+
+    def remove(self, name: str) -> None:
+        """Forget a process that has ended."""
+
+    def add_killed(self, killed: Killed) -> None:
+        """Record a process that a restart ended."""
+
+    def remove_killed(self, name: str) -> None:
+        """Forget such a process."""
+
+    def changed(self) -> None:
+        """Write the record: a number in it has changed."""
 
     async def settled(self) -> None:
-        """Wait until all that has been noted is recorded."""
+        """Wait until every change so far is written."""
 
-    def freeze(self) -> None:
-        """The server stops: what runs now is what ran."""
+
+class NoRecorder:
+    """Stands for a record that nobody keeps."""
+
+    def add(self, entry: Running) -> None: ...
+    def remove(self, name: str) -> None: ...
+    def add_killed(self, killed: Killed) -> None: ...
+    def remove_killed(self, name: str) -> None: ...
+    def changed(self) -> None: ...
+    async def settled(self) -> None: ...
 
 
 class ProcessTable:
     """All processes and jobs of a server, of every tree.
 
-    Jobs, promoted ones too, count as activity; detached processes do not hold the server awake. `recorder` is told
-    whenever a process came or ended; whoever tells a caller of it waits for `recorded_all` before.
+    Jobs, promoted ones too, count as activity; detached processes do not hold the server awake. The record follows each
+    change; a call that reports one waits for `recorded` first.
     """
 
-    def __init__(self, launcher: Launcher, activity: Activity) -> None:
+    def __init__(self, launcher: Launcher, activity: Activity, recorder: Recorder | None = None) -> None:
         self.launcher = launcher
         self._activity = activity
-        self.recorder: Recorder | None = None
+        self._recorder = NoRecorder() if recorder is None else recorder
         self.last_number = 0
         """The number of the newest id; ids are never used again."""
         self._processes: dict[str, Process] = {}
         self._jobs: set[Process] = set()
-        self._backlog = Backlog()
-        self._crowd = Crowd()
-        self.turnstile = Turnstile()
+        self._queued_bytes = QueuedBytes()
+        self._scheduler = PipeScheduler()
+        self.throttle = Throttle()
         """Shared by all streams."""
         self._exited: dict[Process, asyncio.TimerHandle] = {}
-        self._lingering: dict[Process, asyncio.TimerHandle] = {}
-        self._former: dict[str, tuple[Former, asyncio.TimerHandle]] = {}
+        self._foreign_ends: dict[Process, asyncio.TimerHandle] = {}
+        self._stopped: set[Process] = set()
+        """Those that the stop ends, or has ended: they stay in the record."""
+        self._lost: dict[str, tuple[LostProcess, asyncio.TimerHandle]] = {}
         self._every: weakref.WeakSet[Process] = weakref.WeakSet()
         self.stopping = False
 
@@ -84,7 +108,7 @@ class ProcessTable:
         return process
 
     def start_watched(self, command: Command, directory: WorkingDirectory) -> Process:
-        """Start the command of a watch: like a job, but it does not hold the server awake."""
+        """Start the command of a watch: a job that does not count as activity."""
         process = self._start(command, directory, None, takes_input=False)
         process.detached = True
         self._jobs.add(process)
@@ -97,18 +121,19 @@ class ProcessTable:
         """
         process = self._start_detached(command, directory, relaunch=relaunch)
         self._list(process, None)
-        await self.record()
+        await self.recorded()
         return process
 
     async def start_again(
-        self, name: str, command: Command, directory: WorkingDirectory, *, restarts: int, marker: bytes
+        self, entry: Running, command: Command, directory: WorkingDirectory, marker: bytes
     ) -> Process:
-        """Start a process of an earlier run under the id that it had; `marker` begins its output. Else as above."""
+        """Start a process of an earlier run under its id; `marker` begins its output. Raises as `start_detached`."""
         process = self._start_detached(command, directory, relaunch=True)
-        process.restarts = restarts
+        process.started_at = entry.started_at
+        process.restarts = entry.restarts + 1
         process.stdout.ring.append(marker)
-        self._list(process, name)
-        await self.record()
+        self._list(process, entry.id)
+        await self.recorded()
         return process
 
     def _start_detached(self, command: Command, directory: WorkingDirectory, *, relaunch: bool) -> Process:
@@ -126,14 +151,20 @@ class ProcessTable:
             raise ToolError("the server is stopping and starts no command any more")
         child, stdio = self.launcher.start(command, directory, takes_input=takes_input)
         process = Process(
-            command, directory, child, stdio, head_lines=head_lines, backlog=self._backlog, crowd=self._crowd
+            command,
+            directory,
+            child,
+            stdio,
+            head_lines=head_lines,
+            queued_bytes=self._queued_bytes,
+            scheduler=self._scheduler,
         )
         process.on_end = self._ended
         self._every.add(process)
         return process
 
     def promote(self, job: Process) -> str:
-        """Make a job a process, above the limit too, and answer its id; the caller has the change recorded."""
+        """Make a job a process, above the limit too, and return its id; the caller waits for the record."""
         if job.id is None:
             self._jobs.discard(job)
             self._list(job, None)
@@ -148,61 +179,76 @@ class ProcessTable:
             name = f"p{self.last_number}"
         process.id = name
         self._processes[name] = process
+        if process.running:
+            self._recorder.add(entry_of(process))
 
     # ------------------------------------------------------------------------------------------------------- looking
 
     def find(self, tree: str, name: str) -> Process | None:
-        """Return a tree's process, None where it is another tree's, unknown or long gone."""
+        """Return a tree's process; None where the id is unknown, another tree's, or no longer listed."""
         process = self._processes.get(name)
         return process if process is not None and process.tree == tree else None
 
-    def find_former(self, tree: str, name: str) -> Former | None:
+    def find_lost(self, tree: str, name: str) -> LostProcess | None:
         """Return a tree's process of an earlier run that does not run now."""
-        former = self._former.get(name)
-        return former[0] if former is not None and former[0].tree == tree else None
+        lost = self._lost.get(name)
+        return lost[0] if lost is not None and lost[0].tree == tree else None
 
     def get(self, tree: str, name: str) -> Process:
         """Return a tree's process; ToolError `no process ID` where there is none, or why nothing runs under its id."""
         process = self.find(tree, name)
         if process is not None:
             return process
-        former = self.find_former(tree, name)
-        if former is None:
+        lost = self.find_lost(tree, name)
+        if lost is None:
             raise ToolError(f"no process {name}")
-        if former.failed is None:
-            at = moment(former.restarted_at)
+        if lost.failed is None:
+            at = moment(lost.restarted_at)
             raise ToolError(f"process {name} was ended by a restart of the server at {at} and does not run any more")
-        raise ToolError(f"process {name} has exited: it {former.failed}")
+        raise ToolError(f"process {name} has exited: it {lost.failed}")
 
     def all(self) -> list[Process]:
-        """Return the processes of every tree in start order."""
+        """Return the processes of every tree."""
         return list(self._processes.values())
 
-    def former(self) -> list[Former]:
+    def lost(self) -> list[LostProcess]:
         """Return the processes of earlier runs that are listed and do not run."""
-        return [former for former, _ in self._former.values()]
+        return [lost for lost, _ in self._lost.values()]
 
-    def recorded(self) -> list[Process]:
-        """Return the processes that the record has as running."""
-        return [process for process in self._processes.values() if process.running or process in self._lingering]
+    def listed(self, tree: str) -> list[Process | LostProcess]:
+        """Return a tree's processes in the order in which they were first started."""
+        everything: list[Process | LostProcess] = [*self.all(), *self.lost()]
+        found = [one for one in everything if one.tree == tree]
+        return sorted(found, key=_start_order)
 
-    def keep_former(self, former: Former, seconds: float) -> None:
+    def keep_lost(self, lost: LostProcess, seconds: float) -> None:
         """List a process of an earlier run for some time."""
 
         def forget() -> None:
-            del self._former[former.id]
-            self.note()
+            del self._lost[lost.id]
+            self._recorder.remove_killed(lost.id)
 
-        self._former[former.id] = (former, asyncio.get_running_loop().call_later(seconds, forget))
+        self._lost[lost.id] = (lost, asyncio.get_running_loop().call_later(seconds, forget))
+        self._recorder.remove(lost.id)
+        if lost.failed is None:
+            self._recorder.add_killed(
+                Killed(
+                    id=lost.id,
+                    tree=lost.tree,
+                    cmd=lost.shown,
+                    restarted_at=lost.restarted_at,
+                    started_at=lost.started_at,
+                )
+            )
 
     # -------------------------------------------------------------------------------------------------------- ending
 
     def _ended(self, process: Process) -> None:
         """Take note of an exit.
 
-        A machine that goes down sends TERM or KILL to everything at once, and the server may learn of the end of its
-        children before of its own. So a process that died of that, without our doing, is recorded as running for
-        another second.
+        A machine that goes down sends TERM or KILL to everything at once, and the server may see its children end
+        before it gets its own signal. So a process that ended by such a signal, which the server did not send, stays in
+        the record for another second, and for good once the server stops.
         """
         if not process.detached:
             self._activity.end()
@@ -210,14 +256,17 @@ class ProcessTable:
             self._jobs.discard(process)
             return
         self._keep(process)
-        if process.exit_code in FOREIGN_ENDS and not process.ended_here:
-            self._lingering[process] = asyncio.get_running_loop().call_later(LINGER, self._linger_no_more, process)
-        else:
-            self.note()
+        if process in self._stopped:
+            return
+        if process.ended_here or process.exit_code not in FOREIGN_ENDS:
+            self._recorder.remove(process.id)
+        elif not self.stopping:
+            timer = asyncio.get_running_loop().call_later(FOREIGN_GRACE, self._ended_for_good, process, process.id)
+            self._foreign_ends[process] = timer
 
-    def _linger_no_more(self, process: Process) -> None:
-        del self._lingering[process]
-        self.note()
+    def _ended_for_good(self, process: Process, name: str) -> None:
+        del self._foreign_ends[process]
+        self._recorder.remove(name)
 
     def _keep(self, process: Process) -> None:
         """Keep an exited process listed for ten minutes, its output as long as there is room for it."""
@@ -240,48 +289,58 @@ class ProcessTable:
         del self._exited[process]
         assert process.id is not None
         del self._processes[process.id]
-        process.feed.stop()
+        process.broadcast.stop()
 
-    def note(self) -> None:
-        """Have the change recorded while the event loop goes on."""
-        if self.recorder is not None:
-            self.recorder.note()
+    async def recorded(self) -> None:
+        """Wait until every change so far is in the record."""
+        await self._recorder.settled()
 
-    async def recorded_all(self) -> None:
-        """Wait until every change so far is recorded."""
-        if self.recorder is not None:
-            await self.recorder.settled()
+    async def record_numbers(self) -> None:
+        """Write the record because the number of a watch has changed, and wait for it."""
+        self._recorder.changed()
+        await self._recorder.settled()
 
-    async def record(self) -> None:
-        """Have the change recorded, and wait for it."""
-        self.note()
-        await self.recorded_all()
+    def begin_stop(self) -> None:
+        """Start nothing any more, end every stream, and settle what the next server starts again.
 
-    def close_streams(self) -> None:
-        """End every stream, as the first step of a stop."""
+        That is what runs now, without what ends by itself during its first half second.
+        """
         self.stopping = True
-        if self.recorder is not None:
-            self.recorder.freeze()
+        for timer in self._foreign_ends.values():
+            timer.cancel()
         for process in self._processes.values():
-            process.feed.stop()
+            process.broadcast.stop()
+            if process.age >= BEGINNING:
+                self._ends_by_stop(process)
+
+    def _ends_by_stop(self, process: Process) -> None:
+        if not (process.exited or process.ended_here):
+            self._stopped.add(process)
 
     async def stop(self) -> None:
         """End everything that runs: TERM once it is half a second old, two seconds, KILL."""
-        self.close_streams()
+        self.begin_stop()
         running = [process for process in (*self._processes.values(), *self._jobs) if process.running]
-        await asyncio.gather(*map(_stop, running))
-        timers = [*self._exited.values(), *self._lingering.values(), *(timer for _, timer in self._former.values())]
-        for timer in timers:
+        await asyncio.gather(*map(self._stop, running))
+        for timer in [*self._exited.values(), *(timer for _, timer in self._lost.values())]:
             timer.cancel()
         for process in list(self._every):
             process.close()
         self.launcher.close()
 
+    async def _stop(self, process: Process) -> None:
+        await asyncio.wait([process.ended], timeout=max(BEGINNING - process.age, 0))
+        self._ends_by_stop(process)
+        await process.end(STOP_PATIENCE)
 
-async def _stop(process: Process) -> None:
-    """End a process because the server stops."""
-    await asyncio.wait([process.ended], timeout=max(BEGINNING - process.age, 0))
-    await process.end(STOP_PATIENCE)
+
+def _start_order(process: Process | LostProcess) -> tuple[datetime, int]:
+    """Return what processes are sorted by; a lost one of an older server's record tells its start no nearer."""
+    started_at = process.started_at
+    if started_at is None:
+        assert isinstance(process, LostProcess)
+        started_at = process.restarted_at
+    return started_at, number(process.id or "p0")
 
 
 def _allocated(process: Process) -> int:

@@ -1,4 +1,4 @@
-"""What of a job's output is answered: everything that is kept, its first or last lines, or almost nothing."""
+"""Selects what exec returns of a job's output: all that is kept, its first or last lines, or almost nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ON_FAILURE = 20
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How many lines are kept at either end; both None: all of them."""
+    """Numbers of lines kept at the beginning and the end; both None: all lines."""
 
     head: int | None = None
     tail: int | None = None
@@ -20,13 +20,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The windows of a job: `quiet` beats both numbers."""
+    """The window of a job; `quiet` takes precedence over it."""
 
     lines: Window
     quiet: bool = False
 
     def cut(self, stdout: Output, stderr: Output, *, success: bool) -> tuple[bytes, bytes, bool]:
-        """Return what stays of both streams, and whether a window took anything away."""
+        """Return what is kept of both streams, and whether anything was left out."""
         nothing = Window(0, None)
         of_out = nothing if self.quiet else self.lines
         of_err = (nothing if success else Window(None, ON_FAILURE)) if self.quiet else self.lines

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from toolserver._fast.ring import RING_SIZE
 from toolserver.calls import told as tell
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Told, Tool
-from toolserver.calls.process_answers import pieces, texts, until_ended
+from toolserver.calls.process_answers import chunks, texts, until_ended
 from toolserver.processes.command import Terminal, checked
 from toolserver.processes.process import Process
 from toolserver.processes.windows import Window, Windows
@@ -72,7 +73,7 @@ class ExecArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ExecArguments) -> Answer:
-    """Run a command and answer what it printed, or the id under which it goes on."""
+    """Run a command and return what it printed, or the id under which it goes on."""
     began = time.monotonic()
     command = checked(args.cmd, args.env or {}, Terminal(args.cols, args.rows) if args.pty else None)
     processes = call.services.processes
@@ -87,14 +88,14 @@ async def run(call: Call, args: ExecArguments) -> Answer:
     outcome = await _wait(call, job, args)
     if outcome == "promote":
         processes.promote(job)
-        await processes.record()
+        await processes.recorded()
         return await _promoted(job, began)
     timed_out = outcome == "kill" and await job.cut_short()
     return await _answer(job, args, timed_out=timed_out, began=began)
 
 
 async def _wait(call: Call, job: Process, args: ExecArguments) -> Literal["exited", "promote", "kill"]:
-    """Wait for the exit as long as the call says, and answer what is to be done with the job."""
+    """Wait for the exit as long as the call says, and return what is to be done with the job."""
     soft = SOFT_MS if args.soft_ms is None else args.soft_ms
     kill = args.timeout_ms is not None and (args.soft_ms is None or args.timeout_ms < soft)
     limit = args.timeout_ms if kill and args.timeout_ms is not None else soft
@@ -121,7 +122,7 @@ async def _answer(job: Process, args: ExecArguments, *, timed_out: bool, began: 
 
 
 async def _promoted(job: Process, began: float) -> Answer:
-    out, err = pieces(job, 0, 0)
+    out, err = chunks(job, 0, 0)
     stdout, stderr = await texts(out.data, err.data)
     return {
         "promoted": True,
@@ -152,10 +153,10 @@ TOOL = Tool(
     "exec",
     "Run a command in the working directory and answer {exit_code, stdout, stderr, truncated, timed_out, ms}. A "
     "string is a shell command, an array a program with its arguments. Its stdin is empty. Each stream keeps its last "
-    "4 MiB (truncated: more was printed); head, tail and quiet keep less (trimmed). A command that still runs after "
-    "soft_ms (25 s, at most 600 s) is not killed: it becomes a process, answered as {promoted, id, stdout_so_far, "
-    "stderr_so_far, next, next_err, hint}; go on with process_wait. detach: true answers {id} at once, for servers "
-    "and watchers; such a process takes input through process_write. exit_code 128+N is death by signal N.",
+    f"{RING_SIZE >> 20} MiB (truncated: more was printed); head, tail and quiet keep less (trimmed). A command that "
+    "still runs after soft_ms (25 s, at most 600 s) is not killed: it becomes a process, answered as {promoted, id, "
+    "stdout_so_far, stderr_so_far, next, next_err, hint}; go on with process_wait. detach: true answers {id} at once, "
+    "for servers and watchers; such a process takes input through process_write. exit_code 128+N is death by signal N.",
     ExecArguments,
     run,
     told,

@@ -7,7 +7,7 @@ from toolserver.calls.process_arguments import OfProcess, process_of
 
 
 async def run(call: Call, args: OfProcess) -> Answer:
-    """End the input, behind the writes that still wait."""
+    """End the input, after the writes that still wait."""
     await process_of(call, args).stdin.close(f"process {args.id}")
     return {"closed": True}
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from toolserver.calls.call import Answer, Call, Told, Tool
-from toolserver.calls.process_arguments import OfProcess, former_of, process_of
-from toolserver.processes.process import PATIENCE
+from toolserver.calls.process_arguments import OfProcess, lost_of, process_of
+from toolserver.processes.process import KILL_DELAY
 
 
 class ProcessKillArguments(OfProcess, kw_only=True, frozen=True):
@@ -21,13 +21,13 @@ class ProcessKillArguments(OfProcess, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessKillArguments) -> Answer:
-    """End the process and answer its state."""
-    if (former := former_of(call, args)) is not None:
-        return {"state": former.state}
+    """End the process and return its state."""
+    if (lost := lost_of(call, args)) is not None:
+        return {"state": lost.state}
     process = process_of(call, args)
     if process.running:
-        await process.end(PATIENCE if args.signal == "TERM" else 0)
-    await call.services.processes.recorded_all()
+        await process.end(KILL_DELAY if args.signal == "TERM" else 0)
+    await call.services.processes.recorded()
     return {"state": process.state}
 
 

@@ -6,8 +6,7 @@ from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Tool
 from toolserver.calls.process_answers import restarts
 from toolserver.processes.process import Process
-from toolserver.processes.restart.lost import CANNOT_START, Former, moment
-from toolserver.processes.restart.record import number
+from toolserver.processes.restart.lost import CANNOT_START, LostProcess, moment
 
 
 class ProcessListArguments(Arguments, kw_only=True, frozen=True):
@@ -17,12 +16,9 @@ class ProcessListArguments(Arguments, kw_only=True, frozen=True):
 async def run(call: Call, args: ProcessListArguments) -> Answer:
     """Return the tree's processes in the order they were first started."""
     processes = call.services.processes
-    await processes.recorded_all()
-    tree = call.tree.name
-    entries = [entry(one) for one in processes.all() if one.tree == tree]
-    if former := [former_entry(one) for one in processes.former() if one.tree == tree]:
-        entries = sorted(entries + former, key=lambda one: number(one["id"]))
-    return {"processes": entries}
+    await processes.recorded()
+    found = processes.listed(call.tree.name)
+    return {"processes": [entry(one) if isinstance(one, Process) else lost_entry(one) for one in found]}
 
 
 def entry(process: Process) -> Answer:
@@ -38,18 +34,18 @@ def entry(process: Process) -> Answer:
     }
 
 
-def former_entry(former: Former) -> Answer:
+def lost_entry(lost: LostProcess) -> Answer:
     """Return a process of an earlier run that does not run now as it is listed."""
-    if former.failed is None:
-        at = moment(former.restarted_at)
-        return {"id": former.id, "cmd": former.shown, "state": former.state, "restarted_at": at}
+    if lost.failed is None:
+        at = moment(lost.restarted_at)
+        return {"id": lost.id, "cmd": lost.shown, "state": lost.state, "restarted_at": at}
     return {
-        "id": former.id,
-        "cmd": former.shown,
-        "started_at": None if former.started_at is None else moment(former.started_at),
-        "state": former.state,
+        "id": lost.id,
+        "cmd": lost.shown,
+        "started_at": None if lost.started_at is None else moment(lost.started_at),
+        "state": lost.state,
         "exit_code": CANNOT_START,
-        "failed": former.failed,
+        "failed": lost.failed,
     }
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from toolserver.calls.call import Answer, Call, Tool
-from toolserver.calls.process_answers import former_output, output, until_ended
-from toolserver.calls.process_arguments import OfProcess, Since, SinceErr, former_of
+from toolserver.calls.process_answers import lost_output, output, until_ended
+from toolserver.calls.process_arguments import OfProcess, Since, SinceErr, lost_of
 
 LONGEST_MS = 20_000
 
@@ -24,11 +24,11 @@ class ProcessWaitArguments(OfProcess, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessWaitArguments) -> Answer:
-    """Wait for the exit, as long as the call says, and answer the output from the offsets on."""
-    if (former := former_of(call, args)) is not None:
-        answer = former_output(former)
-        if former.failed is not None:
-            answer |= {"timed_out": False, "id": former.id, "failed": former.failed}
+    """Wait for the exit, as long as the call says, and return the output from the offsets on."""
+    if (lost := lost_of(call, args)) is not None:
+        answer = lost_output(lost)
+        if lost.failed is not None:
+            answer |= {"timed_out": False, "id": lost.id, "failed": lost.failed}
         return answer
     process = call.services.processes.find(call.tree.name, args.id)
     if process is None:
@@ -36,7 +36,7 @@ async def run(call: Call, args: ProcessWaitArguments) -> Answer:
         return {"state": "gone", "id": args.id, "hint": hint}
     if process.running:
         await until_ended(call, process, args.timeout_ms)
-    await call.services.processes.recorded_all()
+    await call.services.processes.recorded()
     answer = await output(process, args.since, args.since_err)
     timed_out = answer["state"] == "running"
     answer |= {"timed_out": timed_out, "id": process.id, "failed": process.failed}

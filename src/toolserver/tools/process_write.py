@@ -1,4 +1,4 @@
-"""The tool `process_write`: type to a process."""
+"""The tool `process_write`: write to a process's standard input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProcessWriteArguments(OfProcess, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: ProcessWriteArguments) -> Answer:
-    """Write to the process's stdin and answer how many bytes, once all are in the pipe."""
+    """Write to the process's stdin and return how many bytes, once all are in the pipe."""
     data = _data(args)
     return {"bytes": await process_of(call, args).stdin.write(data, f"process {args.id}")}
 

@@ -63,7 +63,7 @@ async def run(call: Call, args: WatchArguments) -> Answer:
         if isinstance(error, OSError):
             raise failure(call.tree.name, error) from error
         raise
-    await call.services.processes.record()  # its number counts
+    await call.services.processes.record_numbers()  # its number counts
     return {"id": watch.id}
 
 

@@ -1,10 +1,10 @@
-"""The children of a server, noted outside the workspace for whoever starts after it was killed.
+"""Notes the children of a server outside the workspace, for the server that starts after this one was killed.
 
-One file a server in its state directory, mode 0600, locked (flock) for as long as the server lives: the kernel lets go
-of a dead one's. Each child has a line of fixed length: written before it is started, since a kill may come before its
-pid is known, with the pipe of its output, by which it is found then; with its pid once there is one; and blank again
-when nothing of it is left. To ask /proc when it began would take as long as all else here, and what /proc has once told
-of a process makes its end slower: so a line names the two moments between which that was.
+Each server has one file in its state directory, mode 0600, locked (flock) as long as the server lives; the kernel
+releases the lock of a dead one. Each child has a line of fixed length. It is written before the child is started, with
+the inode of its output pipe, by which the child is found if the server is killed before it knows the pid; then again
+with the pid; and blanked once nothing of the child is left. Reading the start time from /proc would cost as much as the
+rest, and makes the exit of the child slower: so a line names two moments between which the child was started.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from dataclasses import dataclass
 
 from toolserver.processes.procfs import this_boot, ticks
 
-NAME = re.compile(r"children-[0-9a-f]{24}")
+FILE_NAME = re.compile(r"children-[0-9a-f]{24}")
 _FORMAT = b"2"
 _HEAD = 128
 _LINE = 80
 _LOOK = 256
-"""Ends after which the groups that outlived their leaders are looked at again."""
+"""Exits after which the groups that outlived their leaders are looked at again."""
 
 log = logging.getLogger("toolserver.processes")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ChildNote:
     """A child; moments are in clock ticks since the boot."""
 
     pid: int
-    """0: the server was killed while it started it."""
+    """0: the server was killed while it started the child."""
     first: int
     last: int
     """It began between these two moments, both included."""
     ended: int
-    """When it was gone while others of its group lived on; 0: it had not ended."""
+    """When the child was reaped while others of its group lived on; 0: it had not exited."""
     pipe: int
     """The inode of the pipe that it got as its output; 0: a terminal."""
 
     def is_of(self, pid: int, start: int) -> bool:
-        """Whether this is the process that has this pid and began at that tick."""
+        """Whether the process of this pid that began at that tick is this child."""
         return pid == self.pid and self.first <= start <= self.last
 
 
@@ -62,29 +62,29 @@ class Entry:
 
 
 class Children:
-    """Notes the children of this server. All methods are for the event loop's thread, and raise nothing."""
+    """Notes the children of this server. Call all methods in the event loop's thread; none raises."""
 
     def __init__(self, directory: str) -> None:
-        """`directory` is the state directory; it and the file come into being with the first child."""
+        """`directory` is the state directory; it and the file are made with the first child."""
         self._directory = directory
         self._fd = -1
         self._path = ""
         self._slots = 0
         self._free: list[int] = []
         self._left: list[Entry] = []
-        """Children that have ended before their group."""
+        """Children that exited before their group."""
         self._ends = 0
         self._failing = False
 
     def starting(self, pipe: int) -> Entry:
-        """Note that a child is about to be started, whose output is the pipe of this inode."""
+        """ChildNote that a child is about to be started, whose output is the pipe of this inode."""
         entry = Entry(self._free.pop() if self._free else self._slots, ticks(), pipe)
         self._slots = max(self._slots, entry.slot + 1)
         self._write(entry)
         return entry
 
     def started(self, entry: Entry, pid: int) -> None:
-        """Note its pid."""
+        """ChildNote its pid."""
         entry.pid = pid
         entry.last = ticks()
         self._write(entry)
@@ -94,7 +94,7 @@ class Children:
         self._clear(entry)
 
     def ended(self, entry: Entry) -> None:
-        """Forget one that has ended and was reaped, unless others of its group live on."""
+        """Forget a child that was reaped, unless others of its group live on."""
         if self._is_left(entry):
             self._write(entry, ended=ticks())
             self._left.append(entry)
@@ -112,7 +112,7 @@ class Children:
 
     @staticmethod
     def _is_left(entry: Entry) -> bool:
-        """Whether the group of a child that was reaped has members; as long as it has, its number is nobody else's."""
+        """Whether the group of a reaped child has members; as long as it has, its number is not reused."""
         try:
             os.killpg(entry.pid, 0)
         except ProcessLookupError:
@@ -152,7 +152,7 @@ class Children:
         os.pwrite(self._fd, _head().ljust(_HEAD - 1) + b"\n", 0)
 
     def close(self) -> None:
-        """Give the file up at a clean stop; nothing runs any more."""
+        """Remove the file at a clean stop, once nothing runs any more."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
@@ -167,7 +167,7 @@ def _head() -> bytes:
 
 
 def lock(fd: int) -> bool:
-    """Lock a file, if nobody has it locked and it still has a name."""
+    """Lock a file; return False if it is locked already or has no name any more."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -176,13 +176,13 @@ def lock(fd: int) -> bool:
 
 
 @contextlib.contextmanager
-def left_behind(directory: str) -> Iterator[set[Note]]:
-    """Return the children that killed servers had; the files go when the work on them is done."""
-    found: set[Note] = set()
+def left_behind(directory: str) -> Iterator[set[ChildNote]]:
+    """Return the children of killed servers; their files are removed at the end of the block."""
+    found: set[ChildNote] = set()
     taken: list[tuple[int, str]] = []
     try:
         for name in os.listdir(directory) if os.path.isdir(directory) else ():
-            if not NAME.fullmatch(name):
+            if not FILE_NAME.fullmatch(name):
                 continue
             path = os.path.join(directory, name)
             try:
@@ -205,8 +205,8 @@ def left_behind(directory: str) -> Iterator[set[Note]]:
             os.close(fd)
 
 
-def _read(data: bytes) -> set[Note]:
+def _read(data: bytes) -> set[ChildNote]:
     if data[:_HEAD].strip() != _head():
-        return set()  # the machine or the container was started again: nothing is left
+        return set()  # written before a restart of the machine or the container: nothing is left
     lines = [data[at : at + _LINE].split() for at in range(_HEAD, len(data) - _LINE + 1, _LINE)]
-    return {Note(*map(int, line)) for line in lines if len(line) == 5 and all(map(bytes.isdigit, line))}
+    return {ChildNote(*map(int, line)) for line in lines if len(line) == 5 and all(map(bytes.isdigit, line))}

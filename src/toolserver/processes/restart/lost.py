@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 CANNOT_START = 127
-"""The exit code told of a command that could not be executed, a shell's."""
+"""The exit code of a command that could not be executed, as a shell has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
-    """What is left of a process: it was not brought back, or (`failed` tells why) it could not be started again."""
+class LostProcess:
+    """A process that was not started again, or (`failed` tells why) could not be."""
 
     id: str
     tree: str
     shown: str
     """Its command as it is listed."""
     restarted_at: datetime
-    """When the server was started that did not bring it back."""
+    """When the server that did not start it again was started."""
     started_at: datetime | None = None
     failed: str | None = None
     restarts: int = 0
@@ -29,7 +29,7 @@ class Former:
 
     @property
     def hint(self) -> str:
-        """What a caller who still has the id is told."""
+        """The hint for a caller that still has the id."""
         return (
             f"The server was started again at {moment(self.restarted_at)}, which ended this process; it was not "
             "brought back and its output is gone. Run the command again with exec if you need it."

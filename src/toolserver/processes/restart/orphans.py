@@ -1,4 +1,4 @@
-"""Ends what killed servers have left running, before any of it is started again (specification, section 9)."""
+"""Ends processes that killed servers have left, before they are started again (specification, section 9)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 
 from toolserver.processes.capsule.bubblewrap import STATUS_FD
 from toolserver.processes.procfs import Status, arguments, everything, open_checked
-from toolserver.processes.restart.children import Note, left_behind
+from toolserver.processes.restart.children import ChildNote, left_behind
 from toolserver.workspace.names import AGENTS
 
-PATIENCE = 5.0
-"""Seconds in which everything has to be gone after KILL."""
-_AT_ONCE = 500
-"""Processes that are waited for at once, a descriptor each."""
+END_WAIT_S = 5.0
+"""Seconds to wait after KILL until all have gone."""
+MAX_PIDFDS = 500
+"""Processes that are waited for at the same time, one descriptor each."""
 
 log = logging.getLogger("toolserver.processes")
 
@@ -27,7 +27,7 @@ Processes = dict[int, Status]
 
 
 def sweep(directory: str, root: bytes) -> None:
-    """End the processes and capsules that killed servers of a root have left, and wait for their end. It blocks.
+    """End the processes and capsules that killed servers of a root have left, and wait until they have gone. Blocks.
 
     Nothing of a living server is touched: its notes are locked, and its capsules have it as their parent.
     """
@@ -44,12 +44,12 @@ def sweep(directory: str, root: bytes) -> None:
         log.info("processes that a killed server had left were ended", extra={"facts": {"count": ended}})
 
 
-def _of_sessions(seen: Processes, children: Iterable[Note]) -> list[Status]:
+def _of_sessions(seen: Processes, children: Iterable[ChildNote]) -> list[Status]:
     """Return the members of the sessions and groups that the children lead, or led until they exited.
 
-    A pid is not given to anybody else as long as it names a session or group. So where another process has it now, the
-    session has gone; where none has it, whoever is in the session came after its leader, and before the leader's end if
-    that is known: later the number may have been another's.
+    A pid is not reused as long as it names a session or group. So where another process has the pid now, the session
+    has gone. Where no process has it, the members of the session started after its leader did, and before the leader
+    exited if that moment is known; later the number may have been reused.
     """
     spans: dict[int, tuple[int, float]] = {}
     for child in children:
@@ -66,7 +66,7 @@ def _within(start: int, span: tuple[int, float] | None) -> bool:
     return span is not None and span[0] <= start <= span[1]
 
 
-def _has(one: Status, child: Note) -> bool:
+def _has(one: Status, child: ChildNote) -> bool:
     """Whether a process has the output of a child that was being started when the server was killed."""
     if one.start < child.first or not child.pipe:
         return False
@@ -79,16 +79,16 @@ def _has(one: Status, child: Note) -> bool:
 
 
 def _capsules(seen: Processes, root: bytes) -> list[Status]:
-    """Return the bubblewraps of this root or a tree below it whose server is gone.
+    """Return the bubblewrap processes of this root or a tree below it whose server has gone.
 
-    They normally die with it; but one that was killed while they started has not been heard of.
+    They normally die with the server, but not if it was killed while they started.
     """
     ours = {one.pid: one for one in seen.values() if one.name == b"bwrap" and _binds(arguments(one.pid), root)}
     return [one for one in ours.values() if one.parent not in ours and not _is_served(one)]
 
 
 def _binds(words: list[bytes], root: bytes) -> bool:
-    """Whether a command line is a capsule's, of the root or one of its trees."""
+    """Whether a command line is that of a capsule of the root or one of its trees."""
     if b"--json-status-fd" not in words or b"--die-with-parent" not in words or b"--bind" not in words:
         return False
     place = b"".join(words[words.index(b"--bind") + 1 :][:1])
@@ -101,14 +101,14 @@ def _is_served(capsule: Status) -> bool:
     try:
         pipe = os.readlink(f"/proc/{capsule.pid}/fd/{STATUS_FD}")
     except PermissionError:
-        return True  # another user's, and not ours to judge
+        return True  # another user's process
     except (FileNotFoundError, ProcessLookupError):
         return False
     return pipe in _descriptors(capsule.parent)
 
 
 def _descriptors(pid: int) -> set[str]:
-    """Return what a process has open; nothing of one that is not ours to look into, as init mostly is."""
+    """Return what a process has open; nothing if it may not be inspected, as init mostly may not."""
     found = set()
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -118,7 +118,7 @@ def _descriptors(pid: int) -> set[str]:
 
 
 def _with_descendants(seen: Processes, found: list[Status]) -> list[Status]:
-    """Return the living ones of some processes and all below them, but for ourselves and who is above or below us.
+    """Return the living ones among processes and their descendants, without those above and below this server.
 
     Parents come before their children: a shell whose child is killed first would go on with its next command.
     """
@@ -152,10 +152,10 @@ def _depth(seen: Processes, one: Status) -> int:
 
 
 def _end(find: Callable[[], list[Status]]) -> int:
-    """Kill what is found until nothing is found any more; answer how many there were."""
+    """Kill what `find` returns until it returns nothing any more; return how many there were."""
     ended: set[tuple[int, int]] = set()
     refused: set[tuple[int, int]] = set()
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + END_WAIT_S
     while found := [one for one in find() if (one.pid, one.start) not in refused]:
         if time.monotonic() > deadline:
             log.warning("a process of a killed server does not end", extra={"facts": {"pid": found[0].pid}})
@@ -165,13 +165,13 @@ def _end(find: Callable[[], list[Status]]) -> int:
             for one in found:
                 try:
                     fd = _send(one)
-                except PermissionError:  # it has made itself another user's
+                except PermissionError:  # it runs as another user now
                     refused.add((one.pid, one.start))
                     continue
                 if fd is None:
                     continue
                 ended.add((one.pid, one.start))
-                if len(waits) < _AT_ONCE:
+                if len(waits) < MAX_PIDFDS:
                     waits.append(fd)
                     stack.callback(os.close, fd)
                 else:

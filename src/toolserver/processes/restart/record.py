@@ -1,7 +1,7 @@
-"""What `.kd/processes.json` holds, and that it holds nothing else (specification, section 9).
+"""The content of `.kd/processes.json`: its types, reading with checks, writing (specification, section 9).
 
-Commands that run unwrapped can write the file, so nothing in it is believed: its shape is checked here, commands and
-directories as those of a call when they are used.
+Commands that run unwrapped can write the file, so nothing in it is trusted: its shape is checked here, and commands and
+directories are checked like those of a call when they are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolserver.processes.command import Command, Terminal, checked
 from toolserver.processes.process import Process
 from toolserver.workspace.paths import shown
 
-NAME = b"processes.json"
+RECORD_FILE = b"processes.json"
 
 Id = Annotated[str, Meta(pattern=r"\Ap[1-9][0-9]{0,14}\Z")]
 TreeName = Annotated[str, Meta(pattern=r"\A[a-z0-9-]{1,32}\Z")]
@@ -28,7 +28,7 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 
 class Corrupt(Exception):
-    """The record is not what a server has written. The text says what is wrong."""
+    """The record is not one that a server has written. The text says what is wrong."""
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -72,16 +72,18 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Command(self.cmd if isinstance(self.cmd, str) else tuple(self.cmd), {}).shown
 
 
-class Killed(msgspec.Struct, frozen=True, kw_only=True):
+class Killed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process that a restart of the server ended."""
 
     id: Id
     tree: TreeName
     cmd: str
     restarted_at: Time
+    started_at: Time | None = None
+    """None: written by an older server."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The whole file as it is read."""
 
     version: Literal[1]
@@ -108,7 +110,7 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True):
     killed: list[Killed]
 
 
-_decoder = msgspec.json.Decoder(Record)
+_decoder = msgspec.json.Decoder(ProcessRecord)
 _encoder = msgspec.json.Encoder()
 
 
@@ -117,8 +119,8 @@ def number(name: str) -> int:
     return int(name[1:])
 
 
-def decode(data: bytes) -> Record:
-    """Read a record. Raises Corrupt."""
+def decode(data: bytes) -> ProcessRecord:
+    """Decode a record. Raises Corrupt."""
     try:
         record = _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -129,11 +131,11 @@ def decode(data: bytes) -> Record:
     return record
 
 
-def salvage(data: bytes) -> Record:
-    """Return a record of nothing but the highest ids that stand in a corrupt one: ids are never used again."""
+def salvage(data: bytes) -> ProcessRecord:
+    """Return a record with only the highest ids found in a corrupt one, since ids are never used again."""
     processes = re.findall(rb'"last_process": ?(\d{1,15})\b|"p(\d{1,15})"', data)
     watches = re.findall(rb'"last_watch": ?(\d{1,15})\b', data)
-    return Record(
+    return ProcessRecord(
         version=1,
         workspace="",
         last_process=max((int(one or other) for one, other in processes), default=0),
@@ -144,14 +146,14 @@ def salvage(data: bytes) -> Record:
 
 
 def encode_running(entry: Running) -> msgspec.Raw:
-    """Write one entry, which stays the same as long as the process runs."""
+    """Encode one entry, which does not change as long as the process runs."""
     return msgspec.Raw(_encoder.encode(entry))
 
 
 def encode(
     workspace: str, last_process: int, last_watch: int, running: Iterable[msgspec.Raw], killed: Iterable[Killed]
 ) -> bytes:
-    """Write a record."""
+    """Encode a record."""
     whole = _Written(
         version=1,
         workspace=workspace,

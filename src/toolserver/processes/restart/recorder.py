@@ -4,77 +4,70 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import msgspec
 
-from toolserver.processes.process import Process
 from toolserver.processes.restart.record import (
     Corrupt,
     Killed,
-    Record,
+    ProcessRecord,
     Running,
     decode,
     encode,
     encode_running,
-    entry_of,
     number,
     salvage,
 )
-from toolserver.processes.table import ProcessTable
 from toolserver.state.file import StateFile
 
 log = logging.getLogger("toolserver.processes")
 
 
 class Numbered(Protocol):
-    """What gives out ids: the table of watches."""
+    """What assigns ids: the table of watches."""
 
     last_number: int
 
 
-class Keeper:
-    """Writes the record of one server. Changes that come while it is being written share the next write.
+class Recorder:
+    """Holds the record of one server and writes it after each change. Changes during a write share the next one.
 
-    A record that cannot be written (a full disk, a read-only workspace) fails nothing; it is logged once.
+    A record that cannot be written (a full disk, a read-only workspace) fails no call; that is logged once.
     """
 
-    def __init__(
-        self, file: StateFile, workspace: str, table: ProcessTable, watches: Numbered, may_keep: Callable[[], bool]
-    ) -> None:
-        """`may_keep` tells, in a thread, whether this server is the one that keeps the record."""
+    def __init__(self, file: StateFile, workspace: str, watches: Numbered, owned: Callable[[], bool]) -> None:
+        """`workspace` is the workspace's id; `owned` tells, in a thread, whether this server keeps the record."""
         self.workspace = workspace
-        self.unreached: dict[str, Running] = {}
-        """What is still to be started again; it stays in the record until it runs or is given up."""
         self.watches = watches
+        self.last_process = 0
+        """The number of the newest id; ids are never used again."""
         self._file = file
-        self._table = table
-        self._may_keep = may_keep
+        self._owned = owned
+        self._running: dict[str, msgspec.Raw] = {}
+        self._killed: dict[str, Killed] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record")
-        self._entries: weakref.WeakKeyDictionary[Process, msgspec.Raw] = weakref.WeakKeyDictionary()
         self._wanted = self._written = 0
         self._task: asyncio.Task[None] | None = None
         self._round: asyncio.Future[None] | None = None
-        self._last: bytes | None = None
         self._failing = False
 
-    async def load(self) -> tuple[Record, bool] | None:
-        """Read what an earlier run has left and tell whether it is ours to keep. None: nothing is left.
+    async def load(self) -> tuple[ProcessRecord, bool] | None:
+        """Return the record of an earlier run and whether this server keeps it; None where there is none.
 
-        A corrupt record is set aside; of what it holds only the ids count.
+        A corrupt record is set aside; only the ids in it count.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
 
-    def _load(self) -> tuple[Record, bool] | None:
+    def _load(self) -> tuple[ProcessRecord, bool] | None:
         data = self._read()
         if data is None:
             return None
-        ours = self._may_keep()
+        ours = self._owned()
         if ours:
-            data = self._read()  # one that we have waited for may have written it meanwhile
+            data = self._read()  # the server that was waited for may have written it meanwhile
         return (self._decode(data, ours), ours) if data is not None else None
 
     def _read(self) -> bytes | None:
@@ -84,7 +77,7 @@ class Keeper:
             log.warning("the record of processes cannot be read: %s", error.strerror)
             return None
 
-    def _decode(self, data: bytes, ours: bool) -> Record:
+    def _decode(self, data: bytes, ours: bool) -> ProcessRecord:
         try:
             return decode(data)
         except Corrupt as problem:
@@ -100,32 +93,50 @@ class Keeper:
         else:
             log.warning("the record of processes is corrupt, it is kept as %s: %s", name, problem)
 
+    # -------------------------------------------------------------------------------------------------- what is in it
+
+    def preset(self, entries: Iterable[Running]) -> None:
+        """Hold what is still to be started again, without a write: the file has it."""
+        self._running = {entry.id: encode_running(entry) for entry in entries}
+
+    def add(self, entry: Running) -> None:
+        """Record a process that runs; a process of the same id is replaced."""
+        self.last_process = max(self.last_process, number(entry.id))
+        self._running[entry.id] = encode_running(entry)
+        self.changed()
+
+    def remove(self, name: str) -> None:
+        """Forget a process that has ended or was given up."""
+        if self._running.pop(name, None) is not None:
+            self.changed()
+
+    def add_killed(self, killed: Killed) -> None:
+        """Record a process that a restart ended and that stays listed."""
+        self._killed[killed.id] = killed
+        self.changed()
+
+    def remove_killed(self, name: str) -> None:
+        if self._killed.pop(name, None) is not None:
+            self.changed()
+
     # ------------------------------------------------------------------------------------------------------- writing
 
-    def note(self) -> None:
-        """Something has changed: write the record, unless the server stops."""
-        if self._last is not None:
-            return
+    def changed(self) -> None:
+        """Write the record while the event loop goes on."""
         self._wanted += 1
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._write_all())
 
     async def settled(self) -> None:
-        """Wait until what has been noted so far is written."""
+        """Wait until every change so far is written."""
         want = self._wanted
         while self._written < want and self._task is not None:
             if self._round is None:
                 self._round = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._round)
 
-    def freeze(self) -> None:
-        """From now on, the stop, nothing changes the record any more: what runs now ran until the stop."""
-        if self._last is None:
-            self._last = self._content()
-
     async def close(self) -> None:
         """Wait for the last write."""
-        self.freeze()
         if self._task is not None:
             await self._task
         self._thread.shutdown()
@@ -135,7 +146,7 @@ class Keeper:
         try:
             while self._written < self._wanted:
                 version = self._wanted
-                data = self._content() if self._last is None else self._last
+                data = self._content()
                 await loop.run_in_executor(self._thread, self._write, data)
                 self._written = version
                 self._tell()
@@ -149,7 +160,7 @@ class Keeper:
             self._round = None
 
     def _write(self, data: bytes) -> None:
-        if not self._may_keep():
+        if not self._owned():
             return
         try:
             self._file.write(data)
@@ -161,22 +172,5 @@ class Keeper:
             self._failing = False
 
     def _content(self) -> bytes:
-        """Encode what a next start needs to know."""
-        table = self._table
-        running = {process.id: self._entry(process) for process in table.recorded() if process.id is not None}
-        for name, entry in self.unreached.items():
-            if name not in running:
-                running[name] = encode_running(entry)
-        killed = [
-            Killed(id=one.id, tree=one.tree, cmd=one.shown, restarted_at=one.restarted_at)
-            for one in table.former()
-            if one.failed is None
-        ]
-        entries = [running[name] for name in sorted(running, key=number)]
-        return encode(self.workspace, table.last_number, self.watches.last_number, entries, killed)
-
-    def _entry(self, process: Process) -> msgspec.Raw:
-        entry = self._entries.get(process)
-        if entry is None:
-            entry = self._entries[process] = encode_running(entry_of(process))
-        return entry
+        running = [self._running[name] for name in sorted(self._running, key=number)]
+        return encode(self.workspace, self.last_process, self.watches.last_number, running, self._killed.values())

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from toolserver.errors import ToolError
-from toolserver.processes.restart.lost import Former, moment
+from toolserver.processes.restart.lost import LostProcess, moment
 from toolserver.processes.restart.record import Killed, Running, number
-from toolserver.processes.restart.recorder import Keeper
+from toolserver.processes.restart.recorder import Recorder
 from toolserver.processes.table import LISTED, ProcessTable
 from toolserver.processes.working_directory import WorkingDirectory
 from toolserver.workspace.root import Workspace
@@ -24,62 +24,64 @@ KILLED_LISTED = 3600.0
 log = logging.getLogger("toolserver.processes")
 
 
-async def relaunch(keeper: Keeper, table: ProcessTable, workspace: Workspace) -> None:
-    """Fill the table from the record: what is brought back runs, the rest is listed.
+async def relaunch(recorder: Recorder, table: ProcessTable, workspace: Workspace) -> None:
+    """Fill the table from the record: what can be started again runs, the rest is listed.
 
-    Called once, before connections are taken, so that nobody meets a process that is about to be started. Of a record
-    that another living server keeps only the numbers count, so that ids go on.
+    Call it once, before connections are taken, so that no call meets a process that is about to be started. Of a record
+    that another living server keeps only the numbers count, so that ids are not used again.
     """
-    loaded = await keeper.load()
-    table.recorder = keeper
+    loaded = await recorder.load()
     if loaded is None:
         return
     record, ours = loaded
-    table.last_number = max([record.last_process, *map(number, record.ids)])
-    keeper.watches.last_number = record.last_watch
+    table.last_number = recorder.last_process = max([record.last_process, *map(number, record.ids)])
+    recorder.watches.last_number = record.last_watch
     if not ours:
         return
     now = datetime.now(UTC)
-    _list_killed(table, record.killed, now)
-    same = record.workspace == keeper.workspace
+    again: list[Running] = []
+    lost: list[Running] = []
     for entry in sorted(record.running, key=lambda entry: number(entry.id)):
-        if same and entry.detached and entry.relaunch:
-            keeper.unreached[entry.id] = entry
-        else:
-            table.keep_former(Former(entry.id, entry.tree, entry.shown, now), KILLED_LISTED)
-    await _start_all(keeper, table, workspace, now)
-    table.note()
+        same = record.workspace == recorder.workspace
+        (again if same and entry.detached and entry.relaunch else lost).append(entry)
+    recorder.preset(again)
+    _list_killed(table, record.killed, now)
+    for entry in lost:
+        table.keep_lost(LostProcess(entry.id, entry.tree, entry.shown, now, entry.started_at), KILLED_LISTED)
+    await _start_all(again, table, workspace, now)
+    recorder.changed()
 
 
 def _list_killed(table: ProcessTable, killed: Iterable[Killed], now: datetime) -> None:
-    """List for the rest of their hour what earlier starts did not bring back."""
+    """List for the rest of their hour what earlier starts did not start again."""
     for one in killed:
-        # a clock that was put back makes nothing older than it is
+        # a clock that was set back makes nothing older than it is
         age = max(now - one.restarted_at, timedelta()).total_seconds()
         if age < KILLED_LISTED:
-            table.keep_former(Former(one.id, one.tree, one.cmd, one.restarted_at), KILLED_LISTED - age)
+            lost = LostProcess(one.id, one.tree, one.cmd, one.restarted_at, one.started_at)
+            table.keep_lost(lost, KILLED_LISTED - age)
 
 
-async def _start_all(keeper: Keeper, table: ProcessTable, workspace: Workspace, now: datetime) -> None:
+async def _start_all(entries: list[Running], table: ProcessTable, workspace: Workspace, now: datetime) -> None:
+    waiting = {entry.id: entry for entry in entries}
     reasons: dict[str, str] = {}
     started = []
     for pause in PAUSES:
-        if not keeper.unreached:
+        if not waiting:
             break
         await asyncio.sleep(pause)
-        for entry in list(keeper.unreached.values()):
+        for entry in list(waiting.values()):
             try:
                 await _start(entry, table, workspace, now)
             except (ToolError, OSError) as error:
                 reasons[entry.id] = str(error)
             else:
-                del keeper.unreached[entry.id]
+                del waiting[entry.id]
                 started.append(entry.id)
-    for entry in list(keeper.unreached.values()):
+    for entry in waiting.values():
         failed = f"could not be started again after a restart of the server: {reasons[entry.id]}"
-        former = Former(entry.id, entry.tree, entry.shown, now, entry.started_at, failed, entry.restarts)
-        table.keep_former(former, LISTED)
-        del keeper.unreached[entry.id]
+        lost = LostProcess(entry.id, entry.tree, entry.shown, now, entry.started_at, failed, entry.restarts)
+        table.keep_lost(lost, LISTED)
     if reasons or started:
         log.info(
             "processes of an earlier run were started again",
@@ -95,6 +97,6 @@ async def _start(entry: Running, table: ProcessTable, workspace: Workspace, now:
         fd, cwd = tree.directory(entry.directory)
         try:
             directory = WorkingDirectory(tree.name, tree.root, cwd, fd)
-            await table.start_again(entry.id, command, directory, restarts=entry.restarts + 1, marker=marker)
+            await table.start_again(entry, command, directory, marker)
         finally:
             os.close(fd)
