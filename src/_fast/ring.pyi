@@ -25,11 +25,11 @@ class Ring:
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Put bytes in."""
     def read_from(self, fd: int, most: int = 262144, follow_ns: int = 0) -> int:
-        """Read once from a descriptor, at most 256 KiB; answer how many bytes came.
+        """Read once from a descriptor, at most 256 KiB; return how many bytes came.
 
-        With `follow_ns`: as long as more comes, at most `most` bytes and about so many nanoseconds. A writer that is
-        followed closely never waits, and what it wrote is read while the caches still hold it.
-        0: the end, a terminal without users too. -1: nothing there yet (the descriptor must not block). OSError else.
+        With `follow_ns`, reads on while more arrives, at most `most` bytes and for about so many nanoseconds: the
+        writer then never waits, and its bytes are read while the caches still hold them. Returns 0 at the end (also of
+        a terminal without users), -1 when nothing is there yet; the descriptor must not block. Raises OSError else.
         """
     def slice(self, since: int, until: int) -> bytes:
         """Return what is held of the bytes from `since` to before `until`."""

@@ -17,20 +17,23 @@ cdef extern from "ticks.h" nogil:
 cdef extern from "string.h" nogil:
     void* memrchr(const void* data, int byte, size_t size)
 
-RING_SIZE = 4 * 1024 * 1024  # what is kept of each output stream of a command, in bytes
+# Bytes that are kept of each output stream of a command: the size of its ring.
+RING_SIZE = 4 * 1024 * 1024
 
-# Bytes beyond the limit that a read may fill before they are counted: so nothing that is still shown is overwritten by
-# a read that turns out shorter than asked for, nor while another thread copies.
 cdef enum:
+    # Bytes beyond the limit that a read may fill before they count, so that a read that turns out shorter than asked
+    # for overwrites nothing that is still held, nor what another thread copies.
     SLACK = 1 << 18
+    # Bytes of the first allocation.
     FIRST_SIZE = 1 << 16
-    # Reads between two looks at the clock, and those in a row that find nothing before a writer is no longer followed.
+    # Reads between two looks at the clock.
     LOOKS = 4
+    # Reads in a row that find nothing before a writer is no longer followed.
     MISSES = 4
 
 
 cdef Py_ssize_t fill(int fd, char* to, Py_ssize_t room, int64_t end, int* error) noexcept nogil:
-    """Read once, or where `end` is not 0 as long as more comes, until then; answer how many bytes came.
+    """Read once, or where `end` is not 0 as long as more comes, until then; return how many bytes came.
 
     `error` is why it stopped: an errno, 0 at the end, -1 where more may be there.
     """
@@ -59,8 +62,6 @@ cdef Py_ssize_t fill(int fd, char* to, Py_ssize_t room, int64_t end, int* error)
 
 
 cdef class Ring:
-    """See the stub."""
-
     cdef char* data
     cdef Py_ssize_t size      # bytes allocated at `data`
     cdef Py_ssize_t full      # what `size` grows to at most, and the modulus of every offset
@@ -81,21 +82,17 @@ cdef class Ring:
 
     @property
     def start(self):
-        """See the stub."""
         return self.first
 
     @property
     def total(self):
-        """See the stub."""
         return self.last
 
     @property
     def allocated(self):
-        """See the stub."""
         return self.size
 
     def append(self, const unsigned char[::1] data not None):
-        """See the stub."""
         cdef Py_ssize_t size = data.shape[0], at = 0, piece, place
         self._begin_filling()
         try:
@@ -111,7 +108,6 @@ cdef class Ring:
             self.busy = False
 
     def read_from(self, int fd, Py_ssize_t most=SLACK, int64_t follow_ns=0):
-        """See the stub."""
         cdef Py_ssize_t room, place, got, done = 0
         cdef int64_t end = monotonic_ns() + follow_ns if follow_ns > 0 else 0
         cdef int error = -1
@@ -138,7 +134,6 @@ cdef class Ring:
         raise OSError(error, os.strerror(error))
 
     def slice(self, int64_t since, int64_t until):
-        """See the stub."""
         cdef Py_ssize_t size, place, piece
         cdef char* out
         since = max(since, self.first)
@@ -154,7 +149,6 @@ cdef class Ring:
         return found
 
     def boundary(self, int64_t until):
-        """See the stub."""
         cdef int back
         cdef unsigned char byte
         until = min(until, self.last)
@@ -169,7 +163,6 @@ cdef class Ring:
         return until
 
     def after_lines(self, Py_ssize_t lines):
-        """See the stub."""
         cdef int64_t at = self.first
         cdef Py_ssize_t place, piece
         cdef const char* found
@@ -185,7 +178,6 @@ cdef class Ring:
         return at
 
     def last_lines(self, Py_ssize_t lines):
-        """See the stub."""
         cdef int64_t at = self.last
         cdef Py_ssize_t place, piece
         cdef const char* found
@@ -207,7 +199,6 @@ cdef class Ring:
         return self.first
 
     def shrink(self):
-        """See the stub."""
         self._begin_filling()
         try:
             if self.last < self.size:
@@ -216,7 +207,6 @@ cdef class Ring:
             self.busy = False
 
     def release(self):
-        """See the stub."""
         self._begin_filling()
         try:
             self.first = self.last
@@ -227,7 +217,7 @@ cdef class Ring:
             self.busy = False
 
     cdef int _begin_filling(self) except -1:
-        """Become the only one who changes the ring; the caller sets `busy` back."""
+        """Mark the ring as being filled, RuntimeError if it is already; the caller resets `busy`."""
         if self.busy:
             raise RuntimeError("the ring is being filled")
         self.busy = True

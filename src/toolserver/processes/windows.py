@@ -36,7 +36,7 @@ class Windows:
 
 
 def cut(output: Output, window: Window) -> tuple[bytes, bool]:
-    """Return the lines inside a window, their ends kept, and whether there were others.
+    """Return the lines inside a window, their ends kept, and whether lines were left out.
 
     The first lines count from the first byte that was written, the last ones from what is still held.
     """

@@ -52,15 +52,15 @@ class ExecArguments(Arguments, kw_only=True, frozen=True):
             extra={"lower_to": LONGEST_MS},
         ),
     ] = None
-    head: Annotated[Count | None, Meta(description="Answer only the first N lines of each stream.")] = None
+    head: Annotated[Count | None, Meta(description="Return only the first N lines of each stream.")] = None
     tail: Annotated[
-        Count | None, Meta(description="Answer only the last N lines of each stream; with head, both ends.")
+        Count | None, Meta(description="Return only the last N lines of each stream; with head, both ends.")
     ] = None
     quiet: Annotated[
-        bool, Meta(description="Answer no output, but the last 20 lines of stderr when the command fails.")
+        bool, Meta(description="Return no output, but the last 20 lines of stderr when the command fails.")
     ] = False
     detach: Annotated[
-        bool, Meta(description="Answer the id at once and let the command run, such as a development server.")
+        bool, Meta(description="Return the id at once and let the command run, such as a development server.")
     ] = False
     relaunch: Annotated[
         bool, Meta(description="With detach: start it again when the server was stopped meanwhile.")
@@ -151,11 +151,11 @@ def told(call: Call, args: ExecArguments, answer: Answer | None) -> Told:
 
 TOOL = Tool(
     "exec",
-    "Run a command in the working directory and answer {exit_code, stdout, stderr, truncated, timed_out, ms}. A "
+    "Run a command in the working directory and return {exit_code, stdout, stderr, truncated, timed_out, ms}. A "
     "string is a shell command, an array a program with its arguments. Its stdin is empty. Each stream keeps its last "
     f"{RING_SIZE >> 20} MiB (truncated: more was printed); head, tail and quiet keep less (trimmed). A command that "
-    "still runs after soft_ms (25 s, at most 600 s) is not killed: it becomes a process, answered as {promoted, id, "
-    "stdout_so_far, stderr_so_far, next, next_err, hint}; go on with process_wait. detach: true answers {id} at once, "
+    "still runs after soft_ms (25 s, at most 600 s) is not killed: it becomes a process, returned as {promoted, id, "
+    "stdout_so_far, stderr_so_far, next, next_err, hint}; go on with process_wait. detach: true returns {id} at once, "
     "for servers and watchers; such a process takes input through process_write. exit_code 128+N is death by signal N.",
     ExecArguments,
     run,

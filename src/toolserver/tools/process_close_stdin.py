@@ -14,7 +14,7 @@ async def run(call: Call, args: OfProcess) -> Answer:
 
 TOOL = Tool(
     "process_close_stdin",
-    "End the stdin of a process, so that a command that reads to the end of its input finishes; answers "
+    "End the stdin of a process, so that a command that reads to the end of its input finishes; returns "
     "{closed: true}, also when it was closed before. Writes that still wait come first. On a pty it sends ^D.",
     OfProcess,
     run,

@@ -39,8 +39,8 @@ def told(call: Call, args: ProcessKillArguments, answer: Answer | None) -> Told:
 TOOL = Tool(
     "process_kill",
     "End a process and its whole process group: TERM, and KILL to what is left after 5 s (signal KILL: at once). "
-    "Answers {state} once it has gone: exited, or running for something that not even KILL ended. Its output stays "
-    "readable with process_output. An exited process answers at once.",
+    "Returns {state} once it has gone: exited, or running for something that not even KILL ended. Its output stays "
+    "readable with process_output. An exited process returns at once.",
     ProcessKillArguments,
     run,
     told,

@@ -52,7 +52,7 @@ def lost_entry(lost: LostProcess) -> Answer:
 TOOL = Tool(
     "process_list",
     "List the processes of the working directory in start order: detached ones and commands that outran soft_ms. "
-    "Answers {processes: [{id, cmd, started_at, state: running|exited, exit_code, failed}]}; failed is null or a note "
+    "Returns {processes: [{id, cmd, started_at, state: running|exited, exit_code, failed}]}; failed is null or a note "
     "such as `port 3000 in use`. At most 32 run at once; an exited one stays listed for 10 minutes. "
     "After a restart of the server detached ones run again under the same id, with restarts: N; what was not brought "
     "back is {id, cmd, state: killed_by_restart, restarted_at} for an hour. Read one with "

@@ -53,7 +53,7 @@ TOOL = Tool(
     "Wait until a process has exited, at most 20 s, and read what it printed: {state, exit_code, timed_out, id, "
     "stdout, stderr, next, next_err, dropped, dropped_err, failed}. timed_out with state running: call again with "
     "since and since_err from next and next_err. Once state is exited, everything printed is there. An unknown id, or "
-    "one gone for 10 minutes, answers state gone; one that a restart of the server ended answers state "
+    "one gone for 10 minutes, returns state gone; one that a restart of the server ended returns state "
     "killed_by_restart, with a hint.",
     ProcessWaitArguments,
     run,

@@ -42,7 +42,7 @@ def told(call: Call, args: ProcessWriteArguments, answer: Answer | None) -> Told
 
 TOOL = Tool(
     "process_write",
-    "Write to the stdin of a detached process; answers {bytes} once all of them are taken. Writes arrive in the order "
+    "Write to the stdin of a detached process; returns {bytes} once all of them are taken. Writes arrive in the order "
     "of the calls, and one that is longer than the pipe waits for its reader. An error after process_close_stdin, "
     "after the exit, and for a promoted job, whose stdin is empty. On a pty \\u0003 is ^C.",
     ProcessWriteArguments,

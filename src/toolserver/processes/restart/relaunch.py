@@ -19,7 +19,7 @@ from toolserver.workspace.root import Workspace
 PAUSES = (0.0, 0.2, 1.0)
 """Seconds before each of the attempts to start a process."""
 KILLED_LISTED = 3600.0
-"""Seconds that a process which was not brought back stays listed."""
+"""Seconds that a process which was not started again stays listed."""
 
 log = logging.getLogger("toolserver.processes")
 
