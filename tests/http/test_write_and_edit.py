@@ -65,14 +65,38 @@ def test_numbers_of_read_are_told(server):
         assert "line 2" in server.fails(500, "edit", path=name, edits=[edit(shown, "x")])
 
 
-def test_old_is_new(server):
-    """Issue: `old` = `new`: an error, also as one of several edits."""
+def test_edits_that_change_nothing(server):
+    """§4 beside others that do: told in `notes`; a file that its edits leave as it was fails the call."""
     server.put("f", "a b\n")
-    error = server.fails(500, "edit", path="f", edits=[edit("a", "x"), edit("b", "b")])
-    assert error == "edits[1] of f: old and new are the same text"
-    error = server.fails(500, "edit", path="f", edits=[edit("a", "x"), edit("x", "a")])
+    server.put("g", "g\n")
+    told = "edits[1] of f changed nothing: old and new are the same text"
+    answer = server.ok("edit", path="f", edits=[edit("a", "x"), edit("b", "b")])
+    assert answer == {"path": "f", "applied": 2, "notes": [told]}
+    assert (server.root / "f").read_text() == "x b\n"
+    files = [{"path": "g", "edits": [edit("g", "h")]}, {"path": "f", "edits": [edit("x", "y"), edit("b", "b")]}]
+    answer = server.ok("edit", files=files)
+    assert answer["notes"] == [f"files[1].{told}"]
+    assert answer["applied"] == 3
+    error = server.fails(500, "edit", path="f", edits=[edit("b", "b")])
+    assert error == told.replace("edits[1]", "edits[0]")
+    error = server.fails(500, "edit", path="f", edits=[edit("y", "x"), edit("x", "y")])
     assert error == "f: the edits leave the file as it was"
-    assert (server.root / "f").read_text() == "a b\n"
+    files = [{"path": "g", "edits": [edit("h", "i")]}, {"path": "f", "edits": [edit("b", "b")]}]
+    assert server.fails(500, "edit", files=files).startswith("files[1].edits[0] of f changed nothing")
+    assert [(server.root / name).read_text() for name in "fg"] == ["y b\n", "h\n"]
+
+
+def test_mixed_line_ends(server):
+    """§4 there but for its line ends, at one place only: lines that stay keep theirs."""
+    path = server.put("f", b"a\r\nb\nc\r\nd\ne\n")
+    answer = server.ok("edit", path="f", edits=[edit("a\nb\nc\nd", "a\nnew\nb\nc\nalso\nd")])
+    assert path.read_bytes() == b"a\r\nnew\r\nb\nc\r\nalso\r\nd\ne\n"
+    [told] = answer["notes"]
+    assert told.startswith("edits[0] of f old was found with other line ends")
+    before = path.read_bytes()
+    path.write_bytes(b"x\r\ny\nx\ny\r\nx\r\nz\n")
+    assert "old is not in the file" in server.fails(500, "edit", path="f", edits=[edit("x\r\ny\r\n", "q\n")])
+    assert path.read_bytes() != before
 
 
 def test_place_in_files_is_named(server):

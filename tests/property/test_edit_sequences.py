@@ -48,7 +48,7 @@ def model(before: dict[str, str], files: list[dict[str, Any]]) -> dict[str, str]
         name = "d/g" if entry["path"] == "link" else entry["path"]
         for one in entry["edits"]:
             count = after[name].count(one["old"])
-            if one["old"] == one["new"] or count == 0 or (count > 1 and not one["replace_all"]):
+            if count == 0 or (count > 1 and not one["replace_all"]):
                 return None
             after[name] = after[name].replace(one["old"], one["new"])
     touched = {"d/g" if entry["path"] == "link" else entry["path"] for entry in files}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments, Entry
 from toolserver.calls.call import Answer, Call, Told, Tool
-from toolserver.calls.path_arguments import PathBase64, PathText, place_of
+from toolserver.calls.path_arguments import HasPath, PathBase64, PathText, place_of
 from toolserver.errors import BadArgument, ToolError
 from toolserver.workspace.paths import Place
 from toolserver.writing.batch import Batch, File
-from toolserver.writing.replacing import NoReplacement, TooLarge, replaced
+from toolserver.writing.replacing import NoReplacement, Replacement, ResultTooLarge, replace, running_text
 
 FILES = 50
 MAX_EDITS = 10_000
@@ -56,54 +59,85 @@ class EditArguments(Arguments, kw_only=True, frozen=True):
     ] = None
 
 
-Steps = list[tuple[bytes, bytes, bool]]
-"""The edits of one file: old, new, whether all."""
+@dataclass(frozen=True, slots=True)
+class FileJob:
+    """The edits of one file: their place in the arguments, the file, and what is replaced."""
+
+    where: str
+    place: Place
+    steps: list[Replacement]
 
 
 async def run(call: Call, args: EditArguments) -> Answer:
     """Replace texts in one file or in several, all or nothing."""
     jobs = _jobs(call, args)
-
-    def work(batch: Batch) -> None:
-        files: dict[bytes, tuple[File, int]] = {}
-        for where, place, steps in jobs:
-            file = batch.look(place)
-            _, before = files.get(file.path, (file, 0))
-            files[file.path] = (file, before + len(steps))
-            for index, step in enumerate(steps):
-                _apply(file, step, f"{where}edits[{index}]", place)
-        for file, count in files.values():
-            # a single edit that was made changes the file; several may cancel each other out
-            if count > 1 and file.content() == file.original():
-                raise ToolError(f"{file.place.given}: the edits leave the file as it was")
-
-    brief = sum(len(steps) for *_, steps in jobs) <= BRIEF
-    await call.services.writer.change(call.tree, [place for _, place, _ in jobs], work, brief=brief)
-    if args.files is None:
-        (_, place, steps), *_ = jobs
-        return {**place.shown(), "applied": len(steps)}
-    rows = [{**place.shown(), "applied": len(steps)} for _, place, steps in jobs]
-    return {"files": rows, "applied": sum(len(steps) for *_, steps in jobs)}
+    count = sum(len(job.steps) for job in jobs)
+    places = [job.place for job in jobs]
+    notes = await call.services.writer.change(call.tree, places, partial(_stage, jobs), brief=count <= BRIEF)
+    rows: list[Answer] = [{**job.place.shown(), "applied": len(job.steps)} for job in jobs]
+    more = {"notes": notes} if notes else {}
+    return {**rows[0], **more} if args.files is None else {"files": rows, "applied": count, **more}
 
 
-def _jobs(call: Call, args: EditArguments) -> list[tuple[str, Place, Steps]]:
-    """Check the two forms and answer the edits by file: the place in the arguments, the file, its edits as bytes."""
+def _stage(jobs: list[FileJob], batch: Batch) -> list[str]:
+    """Stage all edits in a batch and return the notes. Raises ToolError where one cannot be made."""
+    notes: list[str] = []
+    by_file: dict[bytes, list[str]] = {}
+    count: Counter[bytes] = Counter()
+    for job in jobs:
+        file = batch.look(job.place)
+        mine = _edit(file, job)
+        notes += mine
+        by_file.setdefault(file.path, []).extend(mine)
+        count[file.path] += len(job.steps)
+    for path, mine in by_file.items():
+        file = batch.files[path]
+        if not file.changed:
+            raise ToolError(mine[0])
+        # a single edit that was made changes the file; several may undo each other
+        if count[path] > 1 and file.content() == file.original():
+            raise ToolError(f"{file.place.given}: the edits leave the file as it was")
+    return notes
+
+
+def _edit(file: File, job: FileJob) -> list[str]:
+    """Make the edits of one entry in the running text of its file; return the notes."""
+    text = running_text(file.content(), job.steps)
+    notes = []
+    for index, step in enumerate(job.steps):
+        name = f"{job.where}edits[{index}]"
+        try:
+            note = replace(text, step, file.limit)
+        except NoReplacement as error:
+            raise ToolError(f"{name} of {job.place.given}: {error}") from None
+        except ResultTooLarge as error:
+            raise file.too_large(error.size, f"{name}: ") from None
+        if note is not None:
+            notes.append(f"{name} of {job.place.given} {note}")
+    if text.changed:
+        file.put(text.pieces())
+    return notes
+
+
+def _jobs(call: Call, args: EditArguments) -> list[FileJob]:
+    """Check the two forms and return the edits by file."""
     single = args.path is not None or args.path_b64 is not None or args.edits is not None
     if args.files is not None:
         if single:
             raise BadArgument("files: expected an array, or path and edits, not both")
         _check_count(sum(len(entry.edits) for entry in args.files), "files")
-        return [
-            (f"files[{at}].", place_of(call.tree, entry, f"files[{at}]."), _steps(entry.edits, f"files[{at}]."))
-            for at, entry in enumerate(args.files)
-        ]
+        return [_job(call, entry, entry.edits, f"files[{at}].") for at, entry in enumerate(args.files)]
     if not single:
         raise BadArgument("path and edits are required, or files: expected a string and an array, or an array")
-    place = place_of(call.tree, args)
     if args.edits is None:
+        place_of(call.tree, args)
         raise BadArgument("edits is required: expected an array")
     _check_count(len(args.edits), "edits")
-    return [("", place, _steps(args.edits, ""))]
+    return [_job(call, args, args.edits, "")]
+
+
+def _job(call: Call, entry: HasPath, edits: list[Edit], where: str) -> FileJob:
+    return FileJob(where, place_of(call.tree, entry, where), _steps(edits, where))
 
 
 def _check_count(count: int, field: str) -> None:
@@ -111,14 +145,14 @@ def _check_count(count: int, field: str) -> None:
         raise BadArgument(f"{field}: expected an array of at most {MAX_EDITS} edits in all, not {count}")
 
 
-def _steps(edits: list[Edit], where: str) -> Steps:
+def _steps(edits: list[Edit], where: str) -> list[Replacement]:
     steps = []
     for index, edit in enumerate(edits):
         name = f"{where}edits[{index}]"
         old, new = _bytes(edit.old, f"{name}.old"), _bytes(edit.new, f"{name}.new")
         if not old:
             raise BadArgument(f"{name}.old: expected a string that is not empty")
-        steps.append((old, new, edit.replace_all))
+        steps.append(Replacement(old, new, edit.replace_all))
     return steps
 
 
@@ -129,30 +163,21 @@ def _bytes(text: str, field: str) -> bytes:
         raise BadArgument(f"{field}: expected a string without lone surrogates") from None
 
 
-def _apply(file: File, step: tuple[bytes, bytes, bool], name: str, place: Place) -> None:
-    old, new, every = step
-    try:
-        file.put(replaced(file.content(), old, new, every, file.limit))
-    except NoReplacement as error:
-        raise ToolError(f"{name} of {place.given}: {error}") from None
-    except TooLarge as error:
-        raise file.too_large(error.size, f"{name}: ") from None
-
-
 def told(call: Call, args: EditArguments, answer: Answer | None) -> Told:
     """Tell the journal which files, and how many edits."""
     jobs = _jobs(call, args)
-    paths = list(dict.fromkeys(place.shown()["path"] for _, place, _ in jobs))
-    return Told(f"edit {', '.join(paths)}: {sum(len(steps) for *_, steps in jobs)} edits", paths)
+    paths = list(dict.fromkeys(job.place.shown()["path"] for job in jobs))
+    return Told(f"edit {', '.join(paths)}: {sum(len(job.steps) for job in jobs)} edits", paths)
 
 
 TOOL = Tool(
     "edit",
     "Replace exact texts in a file, or in up to 50 files at once, all or nothing. Each edit is {old, new, "
-    "replace_all?}; `old` must occur exactly once unless replace_all; edits apply in order to the running text. "
-    "Nothing is a pattern. In a CRLF file LF stands for CRLF. Give `path` and `edits`, or `files`. A file has at most "
-    "10 MiB, before and after. Answers {path, applied} or {files: [{path, applied}], applied}; an error names the edit "
-    "and what nearly matches. Get the exact text with `read`, without its line numbers; for more use `patch`.",
+    "replace_all?}; `old` must occur exactly once unless replace_all; edits apply in order to the running text, "
+    "at most 10 000 in a call. Nothing is a pattern. In a CRLF file LF stands for CRLF. Give `path` and `edits`, or "
+    "`files`. A file has at most 10 MiB, before and after. Answers {path, applied} or {files: [{path, applied}], "
+    "applied}, with `notes` where an edit changed nothing or `old` was found with other line ends; an error names the "
+    "edit and what nearly matches. Get the exact text with `read`, without its line numbers; for more use `patch`.",
     EditArguments,
     run,
     told,

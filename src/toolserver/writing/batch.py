@@ -242,7 +242,10 @@ class Batch:
     def __exit__(self, *_: object) -> None:
         for fd in (*self._pins, *(folder.fd for folder in self.folders.values())):
             os.close(fd)
-        self.files.clear()  # each knows this batch: large contents would wait for a collector of cycles
+        # Each file refers to this batch, so large contents would wait for a collection of cycles. One after the other:
+        # freeing hundreds of MB in one step would hold the GIL for long.
+        while self.files:
+            self.files.popitem()
 
     def look(self, place: Place) -> File:
         """Return the file at a place, links followed; it need not exist, nor its parents.

@@ -6,22 +6,37 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from toolserver._fast.text import all_crlf, nearly, occurrences, replace_all
+from toolserver._fast.text import nearly, occurrences
+from toolserver.writing.line_ends import crlf, span_of, with_ends
+from toolserver.writing.running_text import RunningText
 
 SHOWN = 5
 """How many places an error lists."""
 CUT = 100
 """How many characters of a line an error shows."""
+INDEXED = 16
+"""Edits of one file from which on an index finds their texts."""
+SAME = "old and new are the same text"
 _NUMBERED = re.compile(rb"[ \t]*[0-9]+\t")
 """What `read` puts in front of each line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One edit of a file: `old` becomes `new`, everywhere with `every`, else at the one place where it is."""
+
+    old: bytes
+    new: bytes
+    every: bool = False
 
 
 class NoReplacement(Exception):
     """The text cannot be replaced; the message says why, without the file's name."""
 
 
-class TooLarge(Exception):
+class ResultTooLarge(Exception):
     """The result would have `size` bytes."""
 
     def __init__(self, size: int) -> None:
@@ -29,45 +44,72 @@ class TooLarge(Exception):
         self.size = size
 
 
-def replaced(content: bytes, old: bytes, new: bytes, every: bool, limit: int) -> Sequence[bytes | memoryview]:
-    """Return `content` with `old` replaced by `new`, as pieces; `old` must occur once, or at least once with `every`.
+def running_text(content: bytes, replacements: Sequence[Replacement]) -> RunningText:
+    """Return a text to make replacements in; for many of them with an index of what they look for."""
+    if len(replacements) < INDEXED:
+        return RunningText(content)
+    sought = {one.old for one in replacements}
+    if b"\r\n" in content:
+        sought |= {crlf(old) for old in sought if b"\n" in old}
+    return RunningText(content, sought)
+
+
+def replace(text: RunningText, step: Replacement, limit: int) -> str | None:
+    """Make one replacement; `old` must occur once, or at least once with `every`. Return what a note should tell.
 
     In a CRLF file (a CR before every LF) a bare LF in `old` stands for CRLF where `old` is not there as it is, and a
-    bare LF in `new` for CRLF unless `old` is there as it is and holds a line end. Raises NoReplacement, and TooLarge
-    before anything over `limit` bytes is made.
+    bare LF in `new` for CRLF unless `old` is there as it is and holds a line end. For a file of mixed line ends see
+    `line_ends`. Raises NoReplacement, and ResultTooLarge before anything over `limit` bytes is made.
     """
-    if old == new:
-        raise NoReplacement("old and new are the same text")
-    count, places = occurrences(content, old, SHOWN)
+    old, new = step.old, step.new
+    count, places = text.find(old)
     literal = count > 0 and b"\n" in old
-    if not literal and (b"\n" in old or b"\n" in new) and all_crlf(content):
-        new = _crlf(new)
+    if not literal and (b"\n" in old or b"\n" in new) and text.all_crlf:
+        new = crlf(new)
         if count == 0:
-            old = _crlf(old)
-            count, places = occurrences(content, old, SHOWN)
-        if old == new:
-            raise NoReplacement("old and new are the same text with this file's line ends, CRLF")
+            old = crlf(old)
+            count, places = text.find(old)
+    if count == 0 and b"\n" in old and text.mixed:
+        return _replace_mixed(text, step, limit)
     if count == 0:
-        raise NoReplacement(f"old is not in the file{_near(content, old)}")
-    if count > 1 and not every:
-        lines = _line_numbers(content, places)
-        more = ", …" if count > len(places) else ""
+        raise NoReplacement(f"old is not in the file{_near(text.whole(), old)}")
+    if count > 1 and not step.every:
+        whole = text.whole()
+        _, offsets = occurrences(whole, old, SHOWN)
+        lines = _line_numbers(whole, offsets)
+        more = ", …" if count > len(offsets) else ""
         raise NoReplacement(
             f"old is in the file {count} times, on lines {', '.join(map(str, lines))}{more}: "
             "give more of the text around the one that is meant, or replace_all"
         )
-    size = len(content) + count * (len(new) - len(old))
+    if old == new:
+        return f"changed nothing: {SAME}" + ("" if step.old == step.new else " with this file's line ends, CRLF")
+    _check_size(text.size + count * (len(new) - len(old)), limit)
+    text.replace(old, new, count, places)
+    return None
+
+
+def _check_size(size: int, limit: int) -> None:
     if size > limit:
-        raise TooLarge(size)
-    if count > 1:
-        return [replace_all(content, old, new, count)]
-    view = memoryview(content)
-    return [view[: places[0]], new, view[places[0] + len(old) :]]
+        raise ResultTooLarge(size)
 
 
-def _crlf(text: bytes) -> bytes:
-    """Put a CR before every LF that has none."""
-    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+def _replace_mixed(text: RunningText, step: Replacement, limit: int) -> str:
+    """Replace a text that is there but for its line ends, at one place only."""
+    whole = text.whole()
+    span = span_of(whole, step.old)
+    if span is None:
+        raise NoReplacement(f"old is not in the file{_near(whole, step.old)}")
+    start, end = span
+    old, new = whole[start:end], with_ends(whole, start, end, step.new)
+    if old == new:
+        return f"changed nothing: {SAME} but for line ends, and lines that stay keep theirs"
+    _check_size(len(whole) + len(new) - len(old), limit)
+    text.replace_at(text.place(start), old, new)
+    return (
+        "old was found with other line ends: the file has both CRLF and LF; lines that stay keep theirs, new ones take "
+        "that of the line before"
+    )
 
 
 def _line_numbers(content: bytes, places: Sequence[int]) -> list[int]:
@@ -94,7 +136,7 @@ def _near(content: bytes, old: bytes) -> str:
     bare = _without_numbers(old)
     if bare is None:
         return ""
-    for text in (bare, _crlf(bare)):
+    for text in (bare, crlf(bare)):
         count, places = occurrences(content, text, SHOWN)
         if count:
             lines = _line_numbers(content, places)
