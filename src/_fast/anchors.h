@@ -83,7 +83,7 @@ inline void count(Table *table, const uint8_t *text, size_t size) noexcept {
     }
 }
 
-/* Go on from `*at` to the next anchor in the text; answers its id, NONE at the end. `*at` is then behind its first byte. */
+/* Go on from `*at` to the next anchor in the text; return its id, NONE at the end. `*at` is then after its first byte. */
 inline int32_t next(const Table *table, const uint8_t *text, size_t size, size_t *at) noexcept {
     const size_t width = static_cast<size_t>(table->width);
     while (*at + width <= size) {

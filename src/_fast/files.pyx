@@ -58,19 +58,17 @@ def keep_large_buffers_apart():
 
 
 cpdef bint in_memory(int fd) noexcept:
-    """See the stub."""
     cdef statfs_t system
     return fstatfs(fd, &system) == 0 and (system.f_type == TMPFS_MAGIC or system.f_type == RAMFS_MAGIC)
 
 
 def read_cached(int fd, Py_ssize_t size):
-    """See the stub."""
     cdef iovec into
     cdef Py_ssize_t got
     cdef PyObject* made = PyBytes_FromStringAndSize(NULL, size + 1)
     into.iov_base = PyBytes_AS_STRING(<object>made)
     into.iov_len = size + 1
-    # Held through the call, which never waits: handing the GIL over would take longer than copying from the cache.
+    # The GIL is held: the call never waits, and releasing it would take longer than the copy from the cache.
     got = preadv2(fd, &into, 1, 0, RWF_NOWAIT)
     if got < 0 and errno == EOPNOTSUPP and in_memory(fd):
         got = pread(fd, into.iov_base, size + 1, 0)
@@ -80,7 +78,6 @@ def read_cached(int fd, Py_ssize_t size):
 
 
 def read_whole(int fd, Py_ssize_t most, Py_ssize_t expected):
-    """See the stub."""
     cdef Py_ssize_t room = min(most, max(expected, 0) + 1), used = 0, got = 0
     cdef PyObject* made = PyBytes_FromStringAndSize(NULL, room)
     cdef uint8_t* data
@@ -109,7 +106,7 @@ def read_whole(int fd, Py_ssize_t most, Py_ssize_t expected):
 
 
 cdef bytes finished(PyObject* made, Py_ssize_t size):
-    """Cut `made` to `size` and answer it; the reference is taken over."""
+    """Shrink `made` to `size` and return it; steals the reference."""
     _PyBytes_Resize(&made, size)
     answer = <bytes>made
     Py_DECREF(answer)
@@ -117,6 +114,6 @@ cdef bytes finished(PyObject* made, Py_ssize_t size):
 
 
 cdef object dropped(PyObject* made):
-    """Free `made` and answer None; the reference is taken over."""
+    """Free `made` and return None; steals the reference."""
     Py_DECREF(<object>made)
     return None

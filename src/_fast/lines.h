@@ -25,7 +25,7 @@ constexpr uint8_t LF = 10;
 /* How far past its result a renderer may write: one block. */
 constexpr size_t SLACK = 2 * BLOCK;
 
-/* Bytes that grow: all zero to begin with, `data` is from malloc and belongs to whoever declared it (release). */
+/* Bytes that grow: all zero to begin with, `data` is from malloc and belongs to the declarer (release). */
 struct Text {
     uint8_t *data;
     size_t used;
@@ -45,7 +45,7 @@ inline int reserve(Text *text, size_t more) noexcept {
     return 0;
 }
 
-/* Ask for huge pages behind a large, fresh buffer: with small ones the faults take longer than the text does. */
+/* Ask for huge pages for a large, fresh buffer: with small ones the page faults take longer than the text. */
 inline void prefer_huge_pages(uint8_t *data, size_t size) noexcept {
 #if defined(MADV_HUGEPAGE)
     constexpr uintptr_t page = 4096;
@@ -142,7 +142,7 @@ struct Numbered {
     }
 };
 
-/* Measure the UTF-8 sequence at `at`, whose first byte is not ASCII. A well-formed one answers its length, an
+/* Measure the UTF-8 sequence at `at`, whose first byte is not ASCII. Return its length, for an
  * ill-formed one minus the length of its maximal part, for which one U+FFFD stands. */
 inline int sequence(const uint8_t *at, const uint8_t *end) noexcept {
     const uint8_t lead = at[0];
@@ -310,12 +310,12 @@ inline Kernels &kernels() noexcept {
 
 inline const uint8_t *bytes_of(const char *data) noexcept { return reinterpret_cast<const uint8_t *>(data); }
 
-/* Answer how many LFs there are. */
+/* Return the number of LFs. */
 inline size_t count_lf(const char *data, size_t size) noexcept {
     return kernels().count(bytes_of(data), bytes_of(data) + size);
 }
 
-/* Answer how many bytes at the beginning are well-formed UTF-8 that ends with a whole character; all: `size`. */
+/* Return how many bytes at the beginning are well-formed UTF-8 that ends with a whole character; all: `size`. */
 inline size_t utf8_prefix(const char *data, size_t size) noexcept {
     return static_cast<size_t>(kernels().well_formed(bytes_of(data), bytes_of(data) + size) - bytes_of(data));
 }

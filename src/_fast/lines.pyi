@@ -1,6 +1,6 @@
 """Text files as numbered lines in JSON: counted, checked as UTF-8 and escaped without the GIL.
 
-Lines end at LF and at nothing else; a final LF adds no line. In what comes out one CR before an LF is dropped, and one
+Lines end at LF and at nothing else; a final LF adds no line. In the result one CR before an LF is dropped, and one
 U+FFFD stands for each maximal ill-formed part of UTF-8.
 """
 
@@ -8,8 +8,8 @@ def number(data: bytes, offset: int, limit: int, *, start: int = 0) -> tuple[byt
     r"""Return a window of lines as a JSON string, the number of all lines, and whether lines remain past the window.
 
     The string (with its quotes, ASCII and UTF-8) holds `<number>\t<text>` for the lines `offset` (from 1) and at most
-    `limit` on, joined by LF. `start` is where the text begins in `data`, behind a byte order mark. ValueError: offset
-    below 1, limit below 0, start outside the data. Room is taken for the most it can be, touched and kept what it is.
+    `limit` on, joined by LF. `start` is where the text begins in `data`, after a byte order mark. ValueError: offset
+    below 1, limit below 0, start outside the data. Allocates for the worst case; only the part used is kept.
     """
 
 def text_within(numbered: bytes, most: int) -> tuple[int, int, int]:
@@ -31,7 +31,7 @@ def well_formed(data: bytes) -> int:
     """Return how many bytes at the beginning are well-formed UTF-8 that ends with a whole character."""
 
 def kinds() -> list[str]:
-    """Name the implementations that this processor can run, the one in use at the start last."""
+    """Return the implementations that this processor can run, the one used by default last."""
 
 def use(name: str) -> str:
-    """Switch the whole process to one of `kinds`, for tests; answers the one used before."""
+    """Switch the whole process to one of `kinds`, for tests; return the one used before."""

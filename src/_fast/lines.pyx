@@ -36,15 +36,15 @@ cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject** made, Py_ssize_t size) except -1
     const Py_ssize_t PY_SSIZE_T_MAX
 
+# The requested lines: their bytes, a bound on their size as JSON, and the number of lines of the whole text.
 cdef struct Window:
-    # The lines asked for: their bytes, what they may take as JSON, and the lines of the whole text.
     const uint8_t* begin
     const uint8_t* end
     size_t bound
     size_t total
 
+# Texts up to this size are numbered under the GIL: releasing and taking it would take longer.
 cdef Py_ssize_t INLINE = 65536
-# Texts up to this size are numbered under the GIL: handing it over and asking for it back would take longer.
 
 _KINDS = {"plain": 1, "sse2": 2, "avx2": 3}
 
@@ -69,7 +69,6 @@ cdef void find_window(const uint8_t* data, const uint8_t* end, size_t offset, si
 
 
 def number(bytes data not None, Py_ssize_t offset, Py_ssize_t limit, *, Py_ssize_t start=0):
-    """See the stub."""
     cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
     cdef Window window
@@ -110,7 +109,6 @@ def text_within(bytes numbered not None, size_t most):
 
 
 def utf8_of_utf16(bytes data not None, *, bint big, Py_ssize_t start=0):
-    """See the stub."""
     cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
     cdef PyObject* made
@@ -126,7 +124,6 @@ def utf8_of_utf16(bytes data not None, *, bint big, Py_ssize_t start=0):
 
 
 def json_string(bytes data not None):
-    """See the stub."""
     cdef const char* begin = PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
     cdef Text text
@@ -143,22 +140,18 @@ def json_string(bytes data not None):
 
 
 def count(bytes data not None):
-    """See the stub."""
     return count_lf(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
 
 def well_formed(bytes data not None):
-    """See the stub."""
     return utf8_prefix(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
 
 def kinds():
-    """See the stub."""
     return [name for name, kind in _KINDS.items() if available(kind)]
 
 
 def use(str name not None):
-    """See the stub."""
     global _used
     if name not in kinds():
         raise ValueError(f"this processor has no {name}")
@@ -172,7 +165,7 @@ _used = max(kinds(), key=_KINDS.get)
 
 
 cdef PyObject* room(size_t most) except NULL:
-    """Make a bytes object of the most that a result can be; what stays unwritten is never touched."""
+    """Allocate a bytes object for the worst case; what is not written is never touched."""
     cdef PyObject* made
     if most > <size_t>PY_SSIZE_T_MAX // 2:
         raise MemoryError
@@ -186,7 +179,7 @@ cdef inline uint8_t* begin_of(PyObject* made) noexcept:
 
 
 cdef bytes finished(PyObject* made, Py_ssize_t size):
-    """Give back what is not used of `room`'s object and answer it; the reference is taken over."""
+    """Shrink an object of `room` to `size` and return it; steals the reference."""
     _PyBytes_Resize(&made, size)
     answer = <bytes>made
     Py_DECREF(answer)

@@ -38,7 +38,7 @@ static inline size_t count(const uint8_t *at, const uint8_t *end) noexcept {
     return found;
 }
 
-/* Answer what follows the LF number *feeds (from 1), or `end`; *feeds becomes the number of LFs passed. */
+/* Return what follows the LF number *feeds (from 1), or `end`; *feeds becomes the number of LFs passed. */
 static inline const uint8_t *skip(const uint8_t *at, const uint8_t *end, size_t *feeds) noexcept {
     size_t left = *feeds;
     if (left == 0) return at;
@@ -80,7 +80,7 @@ static inline Measure measure(const uint8_t *at, const uint8_t *end) noexcept {
     return found;
 }
 
-/* Answer where the first ill-formed sequence begins, or `end`. */
+/* Return where the first ill-formed sequence begins, or `end`. */
 static inline const uint8_t *well_formed(const uint8_t *at, const uint8_t *end) noexcept {
     while (at < end) {
         if (whole_block(at, end)) {
@@ -101,7 +101,7 @@ static inline const uint8_t *well_formed(const uint8_t *at, const uint8_t *end) 
     return end;
 }
 
-/* Write the run of bytes at `at` that are not ASCII, and answer the first that is. */
+/* Write the run of bytes at `at` that are not ASCII, and return the first that is. */
 static inline const uint8_t *put_run(const uint8_t *at, const uint8_t *end, uint8_t **out) noexcept {
     uint8_t *to = *out;
     while (at < end && *at >= 0x80) {
@@ -147,7 +147,7 @@ static inline uint8_t *render(const uint8_t *at, const uint8_t *end, uint8_t *ou
             if (NUMBERED && byte == '\r' && *from == LF) continue;
             std::memcpy(out, pieces.text[byte], 16);
             out += pieces.length[byte];
-            const uint64_t others = ~(tabs >> place) >> 1;  /* than tabs, behind this byte, if that is one */
+            const uint64_t others = ~(tabs >> place) >> 1;  /* than tabs, after this byte, if that is one */
             size_t more = byte == '\t' ? static_cast<size_t>(__builtin_ctzll(others | uint64_t{1} << 63)) : 0;
             from += more;
             for (; __builtin_expect(more > 7, 0); more -= 7) {

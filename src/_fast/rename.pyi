@@ -1,19 +1,26 @@
-"""Giving files their names: the steps of a write that the standard library lacks (linkat of descriptors, renameat2).
+"""Steps of an atomic write that the standard library lacks: linkat of descriptors, renameat2, syncfs.
 
-Names are single components relative to a directory descriptor. Every function lets the GIL go and raises OSError.
+Names are single components relative to a directory descriptor. Every function releases the GIL and raises OSError.
 """
 
 def link(fd: int, directory: int, name: bytes) -> None:
     """Give an unnamed file (O_TMPFILE) its name. EEXIST where the name is taken. Needs /proc."""
 
 def replace(fd: int, directory: int, temp: bytes, name: bytes) -> None:
-    """Put an unnamed file in the place of `name`, by way of `temp`: linkat and renameat with nothing between them.
+    """Replace `name` by an unnamed file: linkat to `temp`, and renameat directly after it.
 
-    After an error `temp` is gone again.
+    After an error `temp` does not exist.
     """
 
 def exchange(directory: int, one: bytes, other: bytes) -> None:
-    """Swap what two names of a directory stand for, in one step. EINVAL where the file system cannot."""
+    """Exchange two names of a directory atomically. EINVAL if the file system does not support it."""
 
 def rename_new(source: int, old: bytes, directory: int, new: bytes) -> None:
-    """Rename where nothing has the new name, else EEXIST. Where the file system cannot say so: link, then unlink."""
+    """Rename; EEXIST if the new name exists. Without RENAME_NOREPLACE support: link, then unlink."""
+
+def sync_file_system(fd: int) -> None:
+    """Flush all that is written to the file system of a descriptor (syncfs).
+
+    Since Linux 5.8 an error of the disk is raised that came after the descriptor was opened; before, none is. EBADF for
+    one opened with O_PATH.
+    """

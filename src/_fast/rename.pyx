@@ -35,8 +35,12 @@ cdef extern from *:
         RENAME_EXCHANGE
 
 
+cdef extern from "unistd.h" nogil:
+    int syncfs(int fd)
+
+
 cdef int _link(int fd, int directory, const char* name) noexcept nogil:
-    """Link a descriptor to a name; answers 0 or the errno."""
+    """Link a descriptor to a name; return 0 or the errno."""
     cdef char path[32]
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd)
     while linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) != 0:
@@ -50,7 +54,6 @@ cdef object _raise(int code, bytes name):
 
 
 def link(int fd, int directory, bytes name not None):
-    """See the stub."""
     cdef const char* text = PyBytes_AS_STRING(name)
     cdef int code
     with nogil:
@@ -60,7 +63,6 @@ def link(int fd, int directory, bytes name not None):
 
 
 def replace(int fd, int directory, bytes temp not None, bytes name not None):
-    """See the stub."""
     cdef const char* between = PyBytes_AS_STRING(temp)
     cdef const char* last = PyBytes_AS_STRING(name)
     cdef int code
@@ -74,7 +76,6 @@ def replace(int fd, int directory, bytes temp not None, bytes name not None):
 
 
 def exchange(int directory, bytes one not None, bytes other not None):
-    """See the stub."""
     cdef const char* first = PyBytes_AS_STRING(one)
     cdef const char* second = PyBytes_AS_STRING(other)
     cdef int code = 0
@@ -86,7 +87,6 @@ def exchange(int directory, bytes one not None, bytes other not None):
 
 
 def rename_new(int source, bytes old not None, int directory, bytes new not None):
-    """See the stub."""
     cdef const char* first = PyBytes_AS_STRING(old)
     cdef const char* second = PyBytes_AS_STRING(new)
     cdef int code = 0
@@ -102,3 +102,12 @@ def rename_new(int source, bytes old not None, int directory, bytes new not None
                     unlinkat(directory, second, 0)
     if code:
         _raise(code, new)
+
+
+def sync_file_system(int fd):
+    cdef int code = 0
+    with nogil:
+        if syncfs(fd) != 0:
+            code = errno
+    if code:
+        raise OSError(code, os.strerror(code))

@@ -1,7 +1,7 @@
 """Finding and replacing byte strings, without the GIL and without decoding."""
 
 def occurrences(data: bytes, old: bytes, most: int) -> tuple[int, list[int]]:
-    """Count the non-overlapping occurrences of `old` from the left; answer with the offsets of the first `most`.
+    """Count the non-overlapping occurrences of `old` from the left; return also the offsets of the first `most`.
 
     ValueError: `old` is empty, `most` not in 0 to 64.
     """
@@ -13,11 +13,11 @@ def replace_all(data: bytes, old: bytes, new: bytes, count: int) -> bytes:
     """
 
 def all_crlf(data: bytes) -> bool:
-    """Return whether there is a line end and a CR stands before every LF."""
+    """Return whether there is an LF, and every LF follows a CR."""
 
 def nearly(data: bytes, old: bytes, most: int) -> list[tuple[int, int]]:
-    """Find where `old` stands when every run of white space counts as one blank, and the text's start and end too.
+    """Find `old` with every run of white space counted as one blank, and the start and end of the text as blanks too.
 
-    Answers at most `most` (to 64) pairs: the offset of the first character that is no white space, and the offset
-    behind the last one. Empty where `old` is all white space. White space: blank, tab, LF, VT, FF, CR. MemoryError.
+    Return at most `most` (to 64) pairs: the offset of the first character that is no white space, and the offset after
+    the last one. Empty where `old` is all white space. White space: blank, tab, LF, VT, FF, CR. MemoryError.
     """

@@ -41,7 +41,6 @@ cdef int _checked(Py_ssize_t length, int most) except -1:
 
 
 def occurrences(bytes data not None, bytes old not None, int most):
-    """See the stub."""
     cdef const char* text = PyBytes_AS_STRING(data)
     cdef const char* wanted = PyBytes_AS_STRING(old)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data), length = PyBytes_GET_SIZE(old), count
@@ -53,7 +52,6 @@ def occurrences(bytes data not None, bytes old not None, int most):
 
 
 def replace_all(bytes data not None, bytes old not None, bytes new not None, Py_ssize_t count):
-    """See the stub."""
     cdef const char* text = PyBytes_AS_STRING(data)
     cdef const char* end = text + PyBytes_GET_SIZE(data)
     cdef const char* wanted = PyBytes_AS_STRING(old)
@@ -86,7 +84,6 @@ def replace_all(bytes data not None, bytes old not None, bytes new not None, Py_
 
 
 def all_crlf(bytes data not None):
-    """See the stub."""
     cdef const char* start = PyBytes_AS_STRING(data)
     cdef const char* end = start + PyBytes_GET_SIZE(data)
     cdef const char* place = start
@@ -105,7 +102,7 @@ def all_crlf(bytes data not None):
 
 
 cdef Py_ssize_t _collapse(const char* data, Py_ssize_t size, char* out) noexcept nogil:
-    """Write one blank a run of white space, one before and one behind all; answers the size, at most size + 2."""
+    """Write one blank a run of white space, one before and one after all; return the size, at most size + 2."""
     cdef Py_ssize_t at, used = 1
     out[0] = c" "
     for at in range(size):
@@ -147,7 +144,6 @@ cdef void _spread(
 
 
 def nearly(bytes data not None, bytes old not None, int most):
-    """See the stub."""
     cdef const char* text = PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data), length = PyBytes_GET_SIZE(old), total, wanted, count, inner
     cdef Py_ssize_t[MOST] hits

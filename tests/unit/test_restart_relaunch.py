@@ -24,7 +24,7 @@ from toolserver.state.activity import Activity
 from toolserver.state.file import StateFile
 from toolserver.watches.table import WatchTable
 from toolserver.workspace.root import Workspace
-from toolserver.writing.temps import Record as Temps
+from toolserver.writing.temps import TempRegistry as Temps
 
 
 class Reluctant(Launcher):

@@ -12,17 +12,17 @@ import pytest
 
 from toolserver.errors import ToolError
 from toolserver.state.tasks import Board, Tasks
-from toolserver.writing.temps import Record
+from toolserver.writing.temps import TempRegistry
 
 
 @pytest.fixture
-def temps(tmp_path: pathlib.Path) -> Iterator[Record]:
-    made = Record(os.fsencode(tmp_path))
+def temps(tmp_path: pathlib.Path) -> Iterator[TempRegistry]:
+    made = TempRegistry(os.fsencode(tmp_path))
     yield made
     made.close()
 
 
-def tasks(tmp_path: pathlib.Path, temps: Record) -> Tasks:
+def tasks(tmp_path: pathlib.Path, temps: TempRegistry) -> Tasks:
     (tmp_path / "state").mkdir(exist_ok=True)
     return Tasks(temps, lambda: str(tmp_path / "state"))
 
@@ -38,7 +38,7 @@ def start(board: Board) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"last": 7, "queue": 5}', b'{"queue": [{"id": "t12", "title": "a"}], "la', b"\xff"]
 )
-def test_ids_go_on_after_a_corrupt_file(tmp_path: pathlib.Path, temps: Record, content: bytes) -> None:
+def test_ids_go_on_after_a_corrupt_file(tmp_path: pathlib.Path, temps: TempRegistry, content: bytes) -> None:
     """Whatever ids a corrupt file still tells are not used again."""
     (tmp_path / ".kd").mkdir()
     (tmp_path / ".kd" / "tasks.json").write_bytes(content)
@@ -63,14 +63,14 @@ TASK = {"id": "t1", "title": "a", "state": "queued", "created_at": "x"}
         {"last": 2, "other": 1},
     ],
 )
-def test_a_board_that_contradicts_itself_is_corrupt(tmp_path: pathlib.Path, temps: Record, board: object) -> None:
+def test_a_board_that_contradicts_itself_is_corrupt(tmp_path: pathlib.Path, temps: TempRegistry, board: object) -> None:
     (tmp_path / ".kd").mkdir()
     (tmp_path / ".kd" / "tasks.json").write_text(json.dumps(board))
     _, notes = asyncio.run(tasks(tmp_path, temps).look(os.fsencode(tmp_path)))
     assert notes
 
 
-def test_nothing_is_stored_where_the_change_fails(tmp_path: pathlib.Path, temps: Record) -> None:
+def test_nothing_is_stored_where_the_change_fails(tmp_path: pathlib.Path, temps: TempRegistry) -> None:
     root = os.fsencode(tmp_path)
     of = tasks(tmp_path, temps)
     with pytest.raises(ToolError, match="no task is queued"):
@@ -78,9 +78,9 @@ def test_nothing_is_stored_where_the_change_fails(tmp_path: pathlib.Path, temps:
     assert not (tmp_path / ".kd" / "tasks.json").exists()
 
 
-def test_two_servers_lose_nothing(tmp_path: pathlib.Path, temps: Record) -> None:
+def test_two_servers_lose_nothing(tmp_path: pathlib.Path, temps: TempRegistry) -> None:
     root = os.fsencode(tmp_path)
-    other_temps = Record(root)
+    other_temps = TempRegistry(root)
     servers = [tasks(tmp_path, temps), tasks(tmp_path, other_temps)]
 
     async def both() -> None:
@@ -92,7 +92,7 @@ def test_two_servers_lose_nothing(tmp_path: pathlib.Path, temps: Record) -> None
     assert sorted(int(task.id[1:]) for task in board.queue) == list(range(1, 61))
 
 
-def test_the_running_one_is_told_at_once(tmp_path: pathlib.Path, temps: Record) -> None:
+def test_the_running_one_is_told_at_once(tmp_path: pathlib.Path, temps: TempRegistry) -> None:
     """Also where another server has changed it."""
     root = os.fsencode(tmp_path)
     one, other = tasks(tmp_path, temps), tasks(tmp_path, temps)
@@ -108,7 +108,7 @@ def test_the_running_one_is_told_at_once(tmp_path: pathlib.Path, temps: Record) 
 
 
 @pytest.mark.parametrize("place", [".kd", ".kd/tasks.json"])
-def test_links_are_never_written_through(tmp_path: pathlib.Path, temps: Record, place: str) -> None:
+def test_links_are_never_written_through(tmp_path: pathlib.Path, temps: TempRegistry, place: str) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     outside.mkdir()
     (outside / "tasks.json").write_text('{"last": 3}')

@@ -20,7 +20,7 @@ from toolserver.workspace.paths import Tree
 from toolserver.workspace.root import Workspace
 from toolserver.writing import writer as writers
 from toolserver.writing.batch import BRIEF_LIMIT, Batch, File
-from toolserver.writing.temps import TEMP, Record, temp_name
+from toolserver.writing.temps import TEMP, TempRegistry, temp_name
 from toolserver.writing.writer import Writer
 
 
@@ -437,7 +437,7 @@ def test_record_of_a_dead_server(desk):
     desk.put(f"d/{temp}")
     desk.put(f"{folder}/{other}")
     desk.put("precious")
-    live = Record(bytes(desk.root))
+    live = TempRegistry(bytes(desk.root))
     live.add(os.fsencode(desk.root / "d" / temp))
     Writer(desk.workspace.root).close()
     assert (desk.root / "d" / temp).exists()
@@ -451,7 +451,7 @@ def test_record_of_a_dead_server(desk):
 
 
 def test_record_is_bounded_and_kept_out_of_git(desk):
-    record = Record(bytes(desk.root))
+    record = TempRegistry(bytes(desk.root))
     for at in range(3000):
         path = os.fsencode(desk.root / f"{at:060}" / "x")
         record.add(path)

@@ -27,7 +27,7 @@ class HasPath(Protocol):
 
 
 def place_of(tree: Tree, given: HasPath, where: str = "") -> Place:
-    """Return the checked place of arguments; `where` is put before the field's name, such as `files[1].`."""
+    """Return the checked place of arguments. `where`, such as `files[1].`, prefixes the field's name in errors."""
     if given.path is not None:
         return tree.place(given.path, f"{where}path")
     if given.path_b64 is not None:

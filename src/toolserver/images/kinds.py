@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes and its name: image kinds, the frame of an image, mime types."""
+"""Recognising images by their first bytes, their width and height, and mime types by content and name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GIF = "image/gif"
 WEBP = "image/webp"
 UNKNOWN = "application/octet-stream"
 HEAD = 8192
-"""How many first bytes tell what a file is."""
+"""Bytes at the start of a file by which its kind is recognised."""
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Start-of-frame markers: C0 to CF but for C4 (Huffman tables), C8 (reserved) and CC (arithmetic coding conditions).
@@ -20,7 +20,7 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 # Markers without a length: TEM and the restart markers.
 _BARE = frozenset({0x01, *range(0xD0, 0xD8)})
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
-# What a name's second ending says about the content, where mimetypes tells it as an encoding.
+# Mime types for file name endings that mimetypes reports as encodings.
 _ENCODINGS = {
     "gzip": "application/gzip",
     "bzip2": "application/x-bzip2",
@@ -29,11 +29,11 @@ _ENCODINGS = {
     "compress": "application/x-compress",
 }
 
-mimetypes.init()  # reads the system's tables now and not in the middle of a call
+mimetypes.init()  # reads the system's tables now rather than during a call
 
 
 def image_mime(head: bytes) -> str | None:
-    """Return the mime type of an image that `read` shows, told by its first bytes alone; None for all else."""
+    """Return the mime type of an image that `read` shows, by its first bytes alone; None for anything else."""
     if head.startswith(_PNG_SIGNATURE):
         return PNG
     if head.startswith(b"\xff\xd8\xff"):
@@ -47,7 +47,7 @@ def image_mime(head: bytes) -> str | None:
 
 def mime_by_name(name: str) -> str | None:
     """Return what Python's `mimetypes` says of a file's name."""
-    # with a directory in front nothing in a name is taken for the scheme of a URL
+    # a leading directory keeps mimetypes from parsing the name as a URL
     found, encoding = mimetypes.guess_type("./" + name.rsplit("/", 1)[-1])
     return found if encoding is None else _ENCODINGS.get(encoding)
 
@@ -59,7 +59,7 @@ def mime_of(head: bytes, name: str) -> str:
 
 
 def frame(data: bytes, mime: str) -> tuple[int, int] | None:
-    """Return width and height of a PNG or JPEG as its header says; None for other kinds and for a damaged header."""
+    """Return width and height from the header of a PNG or JPEG; None for other kinds and for a damaged header."""
     if mime == PNG:
         return _png_frame(data)
     if mime == JPEG:
@@ -74,7 +74,7 @@ def _png_frame(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_frame(data: bytes) -> tuple[int, int] | None:
-    """Go from segment to segment, so that the frame of a thumbnail inside one is never taken for the image's."""
+    """Walk the segments, so that a thumbnail inside one is never taken for the image."""
     at = 2
     while (found := jpeg_segment(data, at)) is not None:
         marker, start, end = found
@@ -89,7 +89,7 @@ def _jpeg_frame(data: bytes) -> tuple[int, int] | None:
 
 
 def jpeg_segment(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Return the marker at `at`, and begin and end of what it holds, its two length bytes included; None: damaged."""
+    """Return the marker at `at`, and start and end of its data including the two length bytes; None: damaged."""
     while data[at : at + 2] == b"\xff\xff":  # fill bytes
         at += 1
     if at + 2 > len(data) or data[at] != 0xFF:

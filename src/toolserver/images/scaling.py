@@ -1,4 +1,4 @@
-"""Images made smaller until they fit: PNG and JPEG, decoded by Pillow from a copy without what pixels do not need."""
+"""Scales PNG and JPEG images down until they fit, decoded by Pillow from a copy without metadata."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from PIL import Image, ImageChops, JpegImagePlugin, PngImagePlugin
 from toolserver.images.kinds import JPEG, PNG, frame, jpeg_segment
 
 MAX_PIXELS = 50_000_000
-"""An image with more pixels by its header is never decoded."""
+"""An image whose header states more pixels is never decoded."""
 QUALITY = 85
-"""Of a JPEG that is written; a smaller image comes before a worse one."""
+"""JPEG quality; it is kept, and the image made smaller instead."""
 MAX_PARTS = 100_000
-"""Chunks or segments of a file that are looked at; no image has so many."""
+"""Chunks or segments that are read; no real image has so many."""
 
-# What Pillow raises for damaged data, beside its own UnidentifiedImageError, which is an OSError.
+# What Pillow raises for damaged data; its own UnidentifiedImageError is an OSError.
 _DAMAGE = (OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
 _ORIENTATION = 0x0112
 _APP1, _APP2, _APP14, _START_OF_SCAN = 0xE1, 0xE2, 0xEE, 0xDA
 
 
 class CannotFitError(Exception):
-    """The image is not made smaller; the text says why."""
+    """The image cannot be made to fit; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """An image of the same format that fits."""
+    """A scaled image of the same format."""
 
     data: bytes
     width: int
@@ -39,7 +39,7 @@ class Fitted:
 
 
 def fit(data: bytes, mime: str, most: int) -> Fitted:
-    """Return a PNG or JPEG scaled down to at most `most` bytes; aspect kept, no side below 1. Takes long: not inline.
+    """Return a PNG or JPEG scaled down to at most `most` bytes; aspect kept, no side below 1. Slow.
 
     Raises CannotFitError for an image over MAX_PIXELS (which is not decoded), for damaged data, and where not even one
     pixel fits.
@@ -76,17 +76,17 @@ def _fit(bare: bytes, data: bytes, mime: str, size: tuple[int, int], most: int) 
 
 
 def _smaller(size: tuple[int, int], share: float) -> tuple[int, int]:
-    """Return the sides of an image with about that share of its pixels: aspect kept, both smaller, none below 1."""
+    """Return sides for about that share of the pixels: aspect kept, both smaller, none below 1."""
     width, height = size
     scale = math.sqrt(share)
-    if min(width, height) * scale < 1:  # the short side stays 1, so the long one gives what is asked for
+    if min(width, height) * scale < 1:  # the short side stays 1, so only the long one shrinks
         pixels = max(1, int(width * height * share))
         return (max(1, min(width - 1, pixels)), 1) if width >= height else (1, max(1, min(height - 1, pixels)))
     return tuple(max(1, min(side - 1, round(side * scale))) for side in size)  # type: ignore[return-value]  # two of two
 
 
 def _decoded(bare: bytes, mime: str, size: tuple[int, int], wanted: tuple[int, int]) -> Image.Image:
-    """Decode to a mode that can be averaged. A JPEG is decoded at a half, quarter or eighth where that is enough."""
+    """Decode to a mode that can be averaged; a JPEG at a half, quarter or eighth if that is enough."""
     opened: Image.Image
     if mime == PNG:
         opened = PngImagePlugin.PngImageFile(io.BytesIO(bare))
@@ -109,7 +109,7 @@ def _decoded(bare: bytes, mime: str, size: tuple[int, int], wanted: tuple[int, i
 
 
 def _averageable(image: Image.Image) -> Image.Image:
-    """Return an image whose pixels can be averaged: colours instead of a palette, an alpha channel instead of a key."""
+    """Return an image whose pixels can be averaged: no palette, and alpha in place of a transparent colour."""
     key = image.info.get("transparency")
     if image.mode == "I;16":
         return _eight_bits(image, key)
@@ -121,7 +121,7 @@ def _averageable(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image, key: int | None) -> Image.Image:
-    """Return the upper bytes of 16-bit grey, as Pillow has them of every other 16-bit kind; `key` is transparent."""
+    """Return the upper bytes of 16-bit grey, as Pillow decodes other 16-bit kinds; `key` is transparent."""
     raw = image.tobytes()
     upper = Image.frombytes("L", image.size, raw[1::2])
     if key is None:
@@ -143,11 +143,11 @@ def _written(image: Image.Image, mime: str, profile: bytes | None, tags: Image.E
     return out.getvalue()
 
 
-# ------------------------------------------------------------------------------------- what the pixels do not need
+# ------------------------------------------------------------------------------------------ without metadata
 
 
 def _bare_png(data: bytes) -> bytes | None:
-    """Return a PNG without texts, profiles and animation (which can be bombs of their own); None: it is damaged."""
+    """Return a PNG without texts, profiles and animation, which can be decompression bombs; None: damaged."""
     kept = [data[:8]]
     at = 8
     for _ in range(MAX_PARTS):
@@ -164,7 +164,7 @@ def _bare_png(data: bytes) -> bytes | None:
 
 
 def _bare_jpeg(data: bytes) -> bytes | None:
-    """Return a JPEG without comments and application data but JFIF, ICC and Adobe's; None: it is damaged."""
+    """Return a JPEG without comments and application data other than JFIF, ICC and Adobe; None: damaged."""
     kept = [data[:2]]
     at = 2
     for _ in range(MAX_PARTS):
@@ -182,7 +182,7 @@ def _bare_jpeg(data: bytes) -> bytes | None:
 
 
 def _orientation(data: bytes) -> Image.Exif | None:
-    """Return the one Exif tag that a smaller image still needs, which way up it is; None: it has none."""
+    """Return Exif data with the orientation alone, which a scaled image needs; None: there is none."""
     at = 2
     for _ in range(MAX_PARTS):
         found = jpeg_segment(data, at)

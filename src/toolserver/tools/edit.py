@@ -21,7 +21,7 @@ FILES = 50
 MAX_EDITS = 10_000
 """Edits of one call, over all its files."""
 BRIEF = 8
-"""Up to so many edits are made on the event loop where no disk has to be waited for."""
+"""Up to so many edits may be made on the event loop, where no disk is involved."""
 
 
 class Edit(Entry, kw_only=True, frozen=True):

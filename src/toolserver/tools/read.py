@@ -37,7 +37,7 @@ EXPANSION = 12
 MAX_PATHS = 50
 DEFAULT_LIMIT = 2000
 INLINE = 262_144
-"""Bytes of files that a call answers on the event loop if the page cache has them: a hop to a thread takes longer."""
+"""Bytes of files that a call reads on the event loop if they are in the page cache: a thread would take longer."""
 
 Offset = Annotated[int, Meta(ge=0, description="The first line to show, counted from 1; 0 means 1.")]
 Limit = Annotated[int, Meta(ge=0, description="How many lines to show at most.")]
@@ -70,7 +70,7 @@ class ReadArguments(Arguments, kw_only=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file as far as it was read: the head alone of a binary one, else the whole."""
+    """What was read of a file: the head of a binary one, else the whole."""
 
     size: int
     data: bytes
@@ -81,24 +81,24 @@ class Content:
 
 @dataclass(slots=True)
 class Allowance:
-    """What one call may still take."""
+    """What is left of the limits of one call."""
 
     images: int = MAX_IMAGES
     """Bytes of base64 of its images."""
     inline: int = INLINE
-    """Bytes of files that are answered on the event loop."""
+    """Bytes of files that are read on the event loop."""
     text: int = MAX_TEXT
     """Bytes of text, as UTF-8."""
     sent: int = MAX_SENT
     """Bytes of text as JSON."""
     several: bool = False
-    """The call names several files: one that does not fit fails, in place of being cut."""
+    """The call names several files: one that does not fit fails instead of being cut."""
     share: Share | None = None
-    """Memory of large answers that the call holds."""
+    """The call's share of the memory of large answers."""
 
 
 class _Full(ToolError):
-    """A file does not fit into what the call may still take."""
+    """A file does not fit into what is left of the text of the call."""
 
     def __init__(self, given: str) -> None:
         super().__init__(
@@ -154,7 +154,7 @@ def _joined(files: list[Answer | Pieces]) -> Answer | Written:
 
 
 def _as_given(entry: ReadEntry) -> str:
-    """Return the path of an entry as it was written; that of a `path_b64` as far as it can be read."""
+    """Return the path of an entry as given; a `path_b64` decoded as far as possible."""
     if entry.path is not None:
         return entry.path.encode(errors="replace").decode()
     try:
@@ -167,7 +167,7 @@ def _as_given(entry: ReadEntry) -> str:
 
 
 async def _shown(call: Call, place: Place, offset: int, limit: int, allowance: Allowance) -> Answer | Pieces:
-    """Return one file, a large one as JSON. Raises ToolError with the path."""
+    """Return one file; one read in a thread as JSON. Raises ToolError with the path."""
     fd, status = call.tree.open_regular(place)
     try:
         if status.st_size <= allowance.inline and (data := read_cached(fd, status.st_size)) is not None:
@@ -196,7 +196,7 @@ async def _shown(call: Call, place: Place, offset: int, limit: int, allowance: A
 
 
 def _load(fd: int, place: Place, size: int) -> Content:
-    """Read a file, waiting; of a binary one only the head."""
+    """Read a file, blocking; of a binary one only the head."""
     try:
         head = os.pread(fd, HEAD, 0)
         content = _content(place, size, head)
@@ -205,7 +205,7 @@ def _load(fd: int, place: Place, size: int) -> Content:
         if size > MAX_FILE:
             raise _too_large(place, size)
         data = read_whole(fd, MAX_FILE + 1, size)
-        if len(data) > MAX_FILE:  # it grew meanwhile
+        if len(data) > MAX_FILE:  # it grew while it was read
             raise _too_large(place, max(os.fstat(fd).st_size, len(data)))
     except OSError as error:
         raise failure(place.given, error) from error
@@ -217,7 +217,7 @@ def _too_large(place: Place, size: int) -> ToolError:
 
 
 def _content(place: Place, size: int, data: bytes) -> Content:
-    """Tell what a file is by its first bytes."""
+    """Recognise a file by its first bytes."""
     image = image_mime(data)
     binary = image is None and _utf16_order(data) is None and data.find(b"\0", 0, HEAD) >= 0
     return Content(size, data, image, binary)
@@ -228,7 +228,7 @@ def _utf16_order(data: bytes) -> str | None:
 
 
 def _present(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Answer | None:
-    """Return the file in its form; None for an image that has to be made smaller first."""
+    """Return the answer for a file; None for an image that must be scaled first."""
     if content.image is not None:
         if 4 * ((len(content.data) + 2) // 3) > allowance.images:
             return None
@@ -242,7 +242,7 @@ def _present(place: Place, content: Content, offset: int, limit: int, allowance:
 
 
 def _written(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Pieces | None:
-    """Return what `_present` does as JSON, a text without another copy of it."""
+    """Return the answer of `_present` as JSON in pieces, without copying the text again."""
     if content.image is not None or content.binary:
         shown = _present(place, content, offset, limit, allowance)
         return None if shown is None else [orjson.dumps(shown)]
@@ -262,7 +262,7 @@ class Text:
 
 
 def _text(place: Place, content: Content, offset: int, limit: int, allowance: Allowance) -> Text:
-    """Number the lines asked for, as far as the call may show them. Raises _Full."""
+    """Number the requested lines, as many as the limits of the call allow. Raises _Full."""
     data = content.data
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     if (order := _utf16_order(data)) is not None:
@@ -280,7 +280,7 @@ def _text(place: Place, content: Content, offset: int, limit: int, allowance: Al
 
 
 def _image(mime: str, data: bytes, size: tuple[int, int] | None, allowance: Allowance) -> dict[str, Any]:
-    # base64 is JSON as it is: a fragment, so that it never becomes a Python string
+    # base64 needs no escapes in JSON; a fragment avoids a Python string of it
     text = b'"' + binascii.b2a_base64(data, newline=False) + b'"'
     allowance.images -= len(text) - 2
     sides = {} if size is None else {"width": size[0], "height": size[1]}
@@ -294,7 +294,7 @@ def _binary(place: Place, content: Content, hint: str | None = None) -> Answer:
 
 
 async def _scaled(readers: Readers, place: Place, content: Content, allowance: Allowance) -> Answer:
-    """Return an image that does not fit as it is: smaller, or in the binary form with a hint."""
+    """Return an image that does not fit, scaled down, or in the binary form with a hint."""
     assert content.image is not None
     whole = f"The image takes {4 * ((content.size + 2) // 3)} bytes as base64"
     room = f"one call's images take at most {MAX_IMAGES}, of which {allowance.images} are left"

@@ -1,4 +1,4 @@
-"""Reading that may wait and images that take long, off the event loop."""
+"""Thread pools for reading files and for decoding images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Readers:
-    """The threads of a server that read files and decode images; they start when they are first needed."""
+    """The threads of a server that read files and decode images, started on first use."""
 
     def __init__(self) -> None:
         self._files = ThreadPoolExecutor(min(32, len(os.sched_getaffinity(0)) + 4), "toolserver-files")
@@ -20,7 +20,7 @@ class Readers:
         self._images = ThreadPoolExecutor(1, "toolserver-images")
 
     async def with_descriptor(self, fd: int, work: Callable[[], T]) -> T:
-        """Run `work` in a thread; `fd` is closed once it has ended, or will never begin as the call was cancelled."""
+        """Run `work` in a thread and close `fd` when it ends, or when it was cancelled before it began."""
         try:
             future: Future[T] = self._files.submit(work)
         except BaseException:
@@ -30,13 +30,13 @@ class Readers:
         try:
             return await asyncio.wrap_future(future)
         finally:
-            del future  # the traceback of an error in it refers to this frame; the two would keep each other
+            del future  # an error's traceback refers to this frame: keeping the future here would be a cycle
 
     async def with_image(self, work: Callable[[], T]) -> T:
-        """Run `work` that decodes an image, after those that came before it."""
+        """Run `work` that decodes an image, one at a time, in order of arrival."""
         return await asyncio.wrap_future(self._images.submit(work))
 
     def close(self) -> None:
-        """Begin nothing more; what runs ends by itself."""
+        """Start nothing more; running work ends by itself."""
         for pool in (self._files, self._images):
             pool.shutdown(wait=False, cancel_futures=True)

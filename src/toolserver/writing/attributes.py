@@ -1,4 +1,4 @@
-"""Fills a temp: its content, and the mode, owner and attributes that it takes over from its target."""
+"""Fills a temporary file: the content, and the mode, owner and extended attributes of the file it replaces."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def write_all(fd: int, content: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def dress(fd: int, file: File, umask: int) -> None:
-    """Give a temp the mode and owner of its target; without the owner it gets no set-id bits either."""
+def copy_metadata(fd: int, file: File, umask: int) -> None:
+    """Copy mode, owner and attributes to a temporary file. Where the owner cannot be set, set-id bits are dropped."""
     kept = file.kept
     owner = file.owner or (None if kept is None else (kept.st_uid, kept.st_gid))
     if file.mode_given is not None:
@@ -38,14 +38,14 @@ def dress(fd: int, file: File, umask: int) -> None:
 
 
 def copy_attributes(source: bytes, target: int) -> None:
-    """Copy the access list, the label and the user's own attributes of a file, as far as permitted.
+    """Copy the ACL, the SELinux label and the user attributes of a file, as far as permitted.
 
-    Capabilities and integrity marks belong to the old content and stay behind, as a write in place drops them too.
+    Capabilities and integrity marks describe the old content and are not copied; a write in place drops them too.
     """
     try:
         names = os.listxattr(source, follow_symlinks=False)
     except OSError:
-        return  # the file system has none, or tells nobody
+        return  # the file system has no attributes, or they may not be listed
     for name in names:
         if name.startswith("user.") or name in ("system.posix_acl_access", "security.selinux"):
             with contextlib.suppress(OSError):

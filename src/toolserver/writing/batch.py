@@ -1,6 +1,6 @@
-"""What a call is about to change: files of a tree as they are on disk, with the changes staged over them.
+"""A batch: the files that a call reads and changes, as they are on disk and with the changes staged over them.
 
-Nothing here writes. `Writer` (writer.py) makes a batch, lets the tool's function stage in it, and carries it out.
+Nothing here writes. `Writer` (writer.py) makes a batch, calls the tool's function to stage changes, and commits them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ BRIEF_LIMIT = 64 * 1024
 """Bytes of one file, before and after, up to which a change counts as brief."""
 NEW_MODE = 0o644
 PINNED = 128
-"""How many files that were read stay open, so that their inode numbers cannot pass to other files meanwhile."""
+"""How many files that were read stay open, so that their inode numbers are not reused before the commit."""
 
 Content = bytes | Sequence[bytes | memoryview]
 """A file's new content: whole, or as pieces that are written one after the other."""
 
 
 class Conflict(Exception):
-    """Something changed between looking and writing; the call starts over."""
+    """A file changed between the look and the commit; the call starts over."""
 
 
 class NotBrief(Exception):
-    """A brief batch has come upon a large file or a disk; the call starts over in a thread."""
+    """A brief batch met a large file or a disk; the call starts over in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,49 +45,49 @@ class Folder:
 
 
 class File:
-    """One file of a batch: what is on disk at its link-free path, and what shall be.
+    """One file of a batch: its state on disk and its staged state.
 
-    Places that lead to one path through links share one File. `exists`, `mode` and `content()` tell the staged state;
-    `status`, `on_disk` and `original()` the state on disk.
+    Places that lead to the same path through links share one File. `exists`, `mode` and `content()` are the staged
+    state; `status`, `on_disk` and `original()` the state on disk.
     """
 
     def __init__(self, batch: Batch, place: Place, path: bytes, folder: Folder, missing: list[bytes]) -> None:
         self.place = place
-        """As first asked for; errors name it."""
+        """The place first given; errors name it."""
         self.path = path
         """Root-relative, all links resolved."""
         self.name = os.path.basename(path)
         self.folder = folder
-        """The deepest directory on the way that exists."""
+        """The deepest existing directory on the path."""
         self.missing = missing
         """The directories that have to be made below `folder`."""
         self.status: os.stat_result | None = None
-        """What stands at the path on disk, never a link; None: nothing."""
+        """The stat of what is at the path on disk, never a link; None: nothing."""
         self.staged: Content | None = None
-        """What shall be written; None: nothing, or a removal."""
+        """The new content; None: unchanged, or removed."""
         self.was_read = False
-        """The content took part in the change, so another content meanwhile is a conflict."""
+        """The content was read, so a later change of it on disk is a conflict."""
         self.prune = False
-        """The folders that the removal leaves empty go too."""
+        """Folders that the removal leaves empty are removed too."""
         self.mode_given: int | None = None
         self.masked = False
-        """The umask is taken from `mode_given`."""
+        """Whether the umask applies to `mode_given`."""
         self.owner: tuple[int, int] | None = None
         """The owner and group that the new file gets where permitted; None: the old file's, or the server's."""
         self._batch = batch
         self._original: bytes | None = None
         self._removed = False
 
-    # ------------------------------------------------------------------------------------------------------- asking
+    # -------------------------------------------------------------------------------------------------------- state
 
     @property
     def on_disk(self) -> bool:
-        """Whether a regular file stands there on disk."""
+        """Whether a regular file is at the path on disk."""
         return self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def exists(self) -> bool:
-        """Whether a regular file stands there once what is staged is done."""
+        """Whether a regular file is at the path in the staged state."""
         return self.staged is not None or (self.on_disk and not self._removed)
 
     @property
@@ -97,12 +97,12 @@ class File:
 
     @property
     def is_directory(self) -> bool:
-        """Whether a directory stands there on disk."""
+        """Whether a directory is at the path on disk."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     @property
     def mode(self) -> int:
-        """Permission bits in the staged state (0644 for a new file; the umask comes off when it is made)."""
+        """Permission bits in the staged state (0644 for a new file; the umask applies when it is made)."""
         if self.mode_given is not None:
             return self.mode_given
         return NEW_MODE if self.kept is None else stat.S_IMODE(self.kept.st_mode)
@@ -114,7 +114,7 @@ class File:
 
     @property
     def to_remove(self) -> bool:
-        """Whether the file on disk is to go and nothing to come in its place."""
+        """Whether the file on disk is removed and nothing replaces it."""
         return self._removed and self.staged is None
 
     @property
@@ -122,7 +122,7 @@ class File:
         return self._removed or self.staged is not None
 
     def require(self) -> None:
-        """Insist on a regular file in the staged state. Raises ToolError that says what is there instead."""
+        """Raise ToolError, which says what is there instead, unless a regular file is there in the staged state."""
         if not self.exists:
             raise self.not_a_file()
 
@@ -191,11 +191,11 @@ class File:
     # ------------------------------------------------------------------------------------------------------- staging
 
     def put(self, content: Content, mode: int | None = None, like: File | None = None) -> None:
-        """Stage a content: a file that exists keeps mode and owner, a missing one is made, with its parents.
+        """Stage a content: an existing file keeps its mode and owner, a missing one is created with its parents.
 
-        `mode`: the permission bits of a diff, for new and old files; the umask comes off them. `like`: a File whose
-        mode and owner on disk the new one takes over, as a rename's target does. Where a directory stands, it must have
-        become empty by the removals of this batch. Raises ToolError for a special file and for more than the limit.
+        `mode`: the permission bits of a diff, for new and old files; the umask applies. `like`: a File whose mode and
+        owner on disk are copied, as for the target of a rename. A directory at the path must be emptied by the removals
+        of this batch. Raises ToolError for a special file and for more than the limit.
         """
         size = len(content) if isinstance(content, bytes) else sum(map(len, content))
         self.check_size(size)
@@ -211,9 +211,9 @@ class File:
             self.owner = (like.status.st_uid, like.status.st_gid)
 
     def remove(self, prune: bool = False) -> None:
-        """Stage the removal of a regular file; with `prune` the folders that it leaves empty go too.
+        """Stage the removal of a regular file; with `prune` also of the folders that it leaves empty.
 
-        They go up to the root and the paths in `Batch.keep`, these not. Raises ToolError where no regular file is.
+        Pruning stops at the root and at the paths in `Batch.keep`. Raises ToolError where there is no regular file.
         """
         self.require()
         self.staged, self._removed, self.prune = None, self.on_disk, prune
@@ -272,7 +272,7 @@ class Batch:
         return self._look_through(place)
 
     def _look_through(self, place: Place) -> File:
-        """Look at a place behind links or below directories that are missing."""
+        """Look at a place that is reached through links, or whose parent directories are missing."""
         missing: list[bytes] = []
         try:
             path = self.tree.real(place)
@@ -319,7 +319,7 @@ class Batch:
         return status is not None and stat.S_ISLNK(status.st_mode)
 
     def folder(self, path: bytes) -> Folder:
-        """Open a directory by its link-free path, once. Raises OSError; ELOOP where a link stands on the way."""
+        """Open a directory by its link-free path, once. Raises OSError, ELOOP for a link on the path."""
         found = self.folders.get(path)
         if found is None:
             fd = self.open_folder(path)
@@ -331,23 +331,23 @@ class Batch:
         return found
 
     def check_brief(self, size: int) -> None:
-        """Raise NotBrief where a brief batch comes upon a file of so many bytes."""
+        """Raise NotBrief if the batch is brief and a file of `size` bytes is not."""
         if self.brief and size > BRIEF_LIMIT:
             raise NotBrief
 
     def open_folder(self, path: bytes) -> int:
-        """Open a directory anew; one that may not be read is opened all the same, but cannot be locked."""
+        """Open a directory again; one that may not be read is opened with O_PATH, and cannot be locked."""
         try:
             return self.tree.open_real(path, os.O_RDONLY | os.O_DIRECTORY)
         except PermissionError:
             return self.tree.open_real(path, os.O_PATH | os.O_DIRECTORY)
 
     def locks(self) -> dict[tuple[int, int], int]:
-        """Return the directories looked into, as `DirectoryLocks.hold` takes them."""
+        """Return the directories opened so far, as `DirectoryLocks.hold` takes them."""
         return {folder.key: folder.fd for folder in self.folders.values()}
 
     def pin(self, fd: int) -> bool:
-        """Keep a descriptor open to the end of the batch; False where enough are."""
+        """Keep a descriptor open until the batch ends; False where PINNED are open already."""
         if len(self._pins) >= PINNED:
             return False
         self._pins.append(fd)
@@ -355,7 +355,7 @@ class Batch:
 
 
 def status_at(directory: int, name: bytes) -> os.stat_result | None:
-    """Return what stands at a name, links not followed; None: nothing. The empty name is the directory itself."""
+    """Return the stat of a name, links not followed; None: nothing there. The empty name is the directory itself."""
     if not name:
         return os.fstat(directory)
     try:

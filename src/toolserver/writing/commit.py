@@ -1,4 +1,4 @@
-"""Carries a batch out: temps beside their targets, flushed; then names, all or nothing."""
+"""Commits a batch: temporary files beside their targets, flushed, then renamed; all or nothing."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ import errno
 import functools
 import logging
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from toolserver._fast.rename import exchange, link, rename_new, replace
+from toolserver._fast.rename import exchange, link, rename_new, replace, sync_file_system
 from toolserver.errors import ToolError
 from toolserver.workspace.paths import failure
-from toolserver.writing.attributes import dress, write_all
+from toolserver.writing.attributes import copy_metadata, write_all
 from toolserver.writing.batch import Batch, Conflict, File, Folder, status_at
-from toolserver.writing.temps import Record, remove_hollow, temp_name
+from toolserver.writing.temps import TempRegistry, remove_hollow, temp_name
 
 OPEN_TEMPS = 128
-"""How many unnamed temps stay open at once; further ones get a name and are closed."""
+"""How many unnamed temporary files stay open at once; further ones get a name and are closed."""
+FLUSHED_TOGETHER = 32
+"""Files from which on one flush of the file system is faster than one of each file.
+
+It also waits for what other programs have written, which is why a few files are flushed one by one."""
+KERNEL = tuple(int(number) for number in re.findall(r"[0-9]{1,9}", os.uname().release)[:2])
+TELLS_ERRORS = (5, 8)
+"""The first Linux whose syncfs tells errors of the disk."""
 NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
-"""What a kernel or file system says that has no unnamed files."""
+"""Errors of a kernel or file system without unnamed files (O_TMPFILE)."""
 CHANGED = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ESTALE)
-"""What a step says when something stands elsewhere than a moment ago."""
+"""Errors of a step after another program changed a path that was looked at."""
 
 log = logging.getLogger("toolserver.writer")
 
 
 @dataclass(slots=True)
 class Temp:
-    """A new content on disk: open without a name, or closed with one."""
+    """A temporary file with a new content: open without a name, or closed with one."""
 
     directory: int
     fd: int
@@ -37,12 +45,12 @@ class Temp:
 
 
 class Commit:
-    """One batch on its way to the disk: `stage`, then `carry_out` under the locks of its directories.
+    """The commit of one batch: `stage`, then `carry_out` under the locks of its directories.
 
-    Leaving the context removes whatever was not carried out.
+    Leaving the context removes the temporary files that were not renamed.
     """
 
-    def __init__(self, batch: Batch, record: Record, umask: int) -> None:
+    def __init__(self, batch: Batch, record: TempRegistry, umask: int) -> None:
         self._batch = batch
         self._record = record
         self._umask = umask
@@ -50,10 +58,10 @@ class Commit:
         self._puts = [file for file in batch.files.values() if file.staged is not None]
         self._temps: dict[bytes, Temp] = {}
         self._open = 0
-        """How many of them have no name and stay open."""
+        """How many of them are open and have no name."""
         self._made: dict[bytes, int] = {}
         self._hidden: dict[bytes, tuple[int, bytes]] = {}
-        """Hidden names that may be taken: the directory of each and its absolute path."""
+        """Hidden names that may exist: the directory of each, and its absolute path."""
         self._hidden_folders: set[bytes] = set()
         self._undo: list[tuple[File, Callable[[], None]]] = []
         self._at: File | None = None
@@ -70,7 +78,7 @@ class Commit:
             os.close(fd)
 
     def _clean(self) -> None:
-        """Remove what still has a hidden name: new contents after a failure, old ones after a success."""
+        """Remove what still has a hidden name: new contents after a failure, old contents after a success."""
         for name, (directory, path) in reversed(self._hidden.items()):
             try:
                 if name in self._hidden_folders:
@@ -88,15 +96,18 @@ class Commit:
     # ------------------------------------------------------------------------------------------------------ staging
 
     def stage(self) -> bool:
-        """Write and flush every new content beside its target; False where the batch changes nothing.
+        """Write and flush every new content in the directory of its target. Return False if the batch changes nothing.
 
-        Raises ToolError where something stands in the way or the disk refuses.
+        Raises ToolError for a file or directory that is in the way, and for an error of the disk.
         """
         try:
             for file in self._each(self._puts):
                 self._check_way(file)
             for file in self._each(self._puts):
                 self._write_temp(file)
+            if len(self._puts) < FLUSHED_TOGETHER or not self._flush_together():
+                for file in self._each(self._puts):
+                    self._flush(self._temps[file.path])
             for file in self._each(self._removals):
                 if file.prune:
                     self._open_above(file)
@@ -105,13 +116,13 @@ class Commit:
         return bool(self._puts or self._removals)
 
     def _each(self, files: list[File]) -> Iterator[File]:
-        """Go through files; an error on the way is about the one that `_at` names."""
+        """Iterate over files, keeping the current one in `_at` for the error message."""
         for file in files:
             self._at = file
             yield file
 
     def _check_way(self, file: File) -> None:
-        """Refuse what can never be done: a file where a folder is needed, a folder that stays in a file's place."""
+        """Raise ToolError for a file where a folder is needed, and for a folder that stays where a file is to be."""
         files = self._batch.files
         above = os.path.dirname(file.path)
         while above:
@@ -128,7 +139,7 @@ class Commit:
             raise file.not_a_file()
 
     def _open_above(self, file: File) -> None:
-        """Open the folders that may become empty, so that they are locked too."""
+        """Open the folders above a removed file that may become empty, so that they are locked too."""
         path = file.folder.path
         while path not in self._batch.keep:
             path = os.path.dirname(path)
@@ -152,14 +163,38 @@ class Commit:
         assert file.staged is not None
         for piece in (file.staged,) if isinstance(file.staged, bytes) else file.staged:
             write_all(temp.fd, piece)
-        dress(temp.fd, file, self._umask)
-        os.fdatasync(temp.fd)
+        copy_metadata(temp.fd, file, self._umask)
         if temp.name is not None:
             os.close(temp.fd)
             temp.fd = -1
 
+    def _flush_together(self) -> bool:
+        """Flush the file systems that hold the temps, one call each; False where errors would not be told."""
+        if KERNEL < TELLS_ERRORS:
+            return False
+        file_systems = {file.folder.key[0]: file.folder.fd for file in self._puts}
+        try:
+            for fd in file_systems.values():
+                sync_file_system(fd)
+        except OSError as error:
+            if error.errno != errno.EBADF:  # a folder that may not be read
+                raise
+            return False
+        return True
+
+    @staticmethod
+    def _flush(temp: Temp) -> None:
+        if temp.name is None:
+            os.fdatasync(temp.fd)
+            return
+        fd = os.open(temp.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=temp.directory)
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+
     def _hide(self, folder: Folder) -> bytes:
-        """Return a hidden name in a folder, recorded before anything has it and cleaned up at the end."""
+        """Return a new hidden name in a folder. It is recorded before it is used, and removed at the end."""
         name = temp_name()
         path = os.path.join(self._batch.tree.root, folder.path, name)
         self._record.add(path)
@@ -169,10 +204,10 @@ class Commit:
     # ------------------------------------------------------------------------------------------------- carrying out
 
     def carry_out(self) -> None:
-        """Give everything its name, or nothing. The locks of all directories of the batch are held.
+        """Rename everything, or nothing. The locks of all directories of the batch are held.
 
-        Raises Conflict where something has changed since it was looked at, ToolError where a step fails; either way
-        what was done is undone.
+        Raises Conflict if a file has changed since it was looked at, and ToolError if a step fails; the steps done
+        before are undone.
         """
         self._verify()
         alone = len(self._puts) + len(self._removals) == 1
@@ -236,7 +271,7 @@ class Commit:
         self._undo.append((file, lambda: os.unlink(name, dir_fd=at)))
 
     def _replace(self, file: File, temp: Temp, last: bool) -> None:
-        """Put a temp in a file's place; unless it is the last step, keep the old file under a hidden name."""
+        """Replace a file by a temporary one; unless it is the last step, keep the old file under a hidden name."""
         at, target = file.folder.fd, file.name
         name = temp.name or self._hide(file.folder)
         if last:
@@ -259,7 +294,7 @@ class Commit:
             os.rename(name, target, src_dir_fd=at, dst_dir_fd=at)
 
     def _hide_folder(self, file: File) -> None:
-        """Take away a folder in whose place a file comes, and which this batch has emptied."""
+        """Rename a folder, which this batch has emptied, to a hidden name, so that a file can replace it."""
         above = self._batch.folder(os.path.dirname(file.path))
         if not self._is_hollow(above.fd, file.name):
             raise ToolError(f"{file.place.given} is a directory that is not empty")
@@ -269,7 +304,7 @@ class Commit:
         self._undo.append((file, lambda: os.rename(hidden, file.name, src_dir_fd=above.fd, dst_dir_fd=above.fd)))
 
     def _is_hollow(self, at: int, name: bytes | str) -> bool:
-        """Whether a folder holds nothing but what this batch has hidden and folders of that kind."""
+        """Whether a folder holds only hidden names of this batch, and folders that hold only such."""
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
         try:
             for inner in os.listdir(fd):
@@ -284,7 +319,7 @@ class Commit:
             os.close(fd)
 
     def _parent(self, file: File) -> int:
-        """Return the directory that a new file goes into; made where it is missing."""
+        """Return the directory of a new file, created if it is missing."""
         at, path = file.folder.fd, file.folder.path
         for part in file.missing:
             path = os.path.join(path, part)
@@ -293,7 +328,7 @@ class Commit:
                 try:
                     os.mkdir(part, dir_fd=above)
                 except FileExistsError:
-                    pass  # by another call just now; the open below tells whether it is a directory
+                    pass  # created by another call meanwhile; the open below fails unless it is a directory
                 else:
                     self._undo.append((file, functools.partial(_unmake, above, part)))
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -302,7 +337,7 @@ class Commit:
         return at
 
     def _prune(self, path: bytes) -> None:
-        """Remove the folders that removals have emptied; one that is not empty, or may not go, ends it."""
+        """Remove the folders that removals have emptied, upwards, until one is not empty or cannot be removed."""
         while path not in self._batch.keep:
             above, name = os.path.split(path)
             try:
@@ -314,7 +349,7 @@ class Commit:
     # -------------------------------------------------------------------------------------------------- when it fails
 
     def _put_back(self, cause: BaseException) -> None:
-        """Undo what was done, the last step first. Raises ToolError naming what could not be put back."""
+        """Undo the steps done, the last one first. Raises ToolError naming what could not be put back."""
         lost = []
         for file, step in reversed(self._undo):
             try:
@@ -333,7 +368,7 @@ class Commit:
             ) from cause
 
     def _failure(self, error: OSError) -> Exception:
-        """Return what an error of the system means for the file that was being worked on."""
+        """Return the exception for an OSError about the current file."""
         assert self._at is not None
         given = self._at.place.given
         if error.errno in CHANGED:
@@ -344,7 +379,7 @@ class Commit:
 
 
 def _unmake(directory: int, name: bytes) -> None:
-    """Remove a folder that was made for a file, unless somebody else uses it by now."""
+    """Remove a folder that was created for a file, unless another program uses it by now."""
     try:
         os.rmdir(name, dir_fd=directory)
     except OSError as error:
@@ -353,7 +388,7 @@ def _unmake(directory: int, name: bytes) -> None:
 
 
 def _keep(directory: int, name: bytes, hidden: bytes) -> None:
-    """Give a file a second, hidden name; where hard links are refused the hidden one becomes its only name."""
+    """Link a file to a hidden name; where hard links are refused, rename it."""
     try:
         os.link(name, hidden, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError:
@@ -361,7 +396,7 @@ def _keep(directory: int, name: bytes, hidden: bytes) -> None:
 
 
 def _identity(status: os.stat_result | None, whole: bool) -> tuple[int, ...]:
-    """Return what must not have changed of a file: all of it where its content was read, else what and whose it is."""
+    """Return what must not have changed of a file: with `whole` size and times too, else inode, mode and owner."""
     if status is None:
         return ()
     what = (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)

@@ -38,7 +38,7 @@ def _offset(content: bytes, plain: int) -> int:
             low = middle + 1
         else:
             high = middle
-    # between a CR and its LF there is no place in the other text
+    # an offset between a CR and its LF stands for the one after both
     return low + 1 if low and content[low - 1 : low + 1] == b"\r\n" else low
 
 
@@ -52,7 +52,7 @@ def with_ends(content: bytes, start: int, end: int, new: bytes) -> bytes:
     before = unix(span).split(b"\n")
     after = unix(new).split(b"\n")
     ends = [b"\r\n" if line.endswith(b"\r") else b"\n" for line in span.split(b"\n")[:-1]]
-    if (next_feed := content.find(b"\n", end)) >= 0:  # that of the last line, which lies behind the span
+    if (next_feed := content.find(b"\n", end)) >= 0:  # the end of the last line is after the span
         ends.append(b"\r\n" if content[next_feed - 1 : next_feed] == b"\r" else b"\n")
     kept = _kept(before, after)
     feed = content.rfind(b"\n", 0, start)

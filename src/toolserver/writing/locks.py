@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Generic, TypeVar
 
 PATIENCE_S = 4.0
-"""How long a directory lock that another program holds is waited for."""
+"""Seconds to wait for a directory lock that another program holds."""
 
 K = TypeVar("K")
 L = TypeVar("L", asyncio.Lock, threading.Lock)
 
 
 class _Table(Generic[K, L]):
-    """Locks made at need and forgotten when nobody holds or awaits them."""
+    """Locks by key, created on demand and dropped when no caller holds or awaits them."""
 
     def __init__(self, make: type[L]) -> None:
         self._make: type[L] = make
@@ -42,7 +42,7 @@ class _Table(Generic[K, L]):
 
 
 class PathLocks:
-    """One lock a path for the calls of one server. Taken in sorted order, so no two calls wait for each other."""
+    """One lock for each path, for the calls of one server. Taken in sorted order, so that no deadlock is possible."""
 
     def __init__(self) -> None:
         self._table: _Table[bytes, asyncio.Lock] = _Table(asyncio.Lock)
@@ -58,7 +58,7 @@ class PathLocks:
 
 
 class Busy(Exception):
-    """Another program holds the lock of a directory and does not let it go."""
+    """Another program holds the lock of a directory and did not release it in time."""
 
 
 class DirectoryLocks:
@@ -71,7 +71,7 @@ class DirectoryLocks:
     def hold(self, folders: dict[tuple[int, int], int], patience: float | None = None) -> Iterator[None]:
         """Hold the locks of directories, given as `(device, inode) → descriptor`.
 
-        Raises Busy after `patience` seconds (None: PATIENCE_S); with 0 at once, then nothing here waits.
+        Raises Busy after `patience` seconds (None: PATIENCE_S); with 0 it never waits.
         """
         end = time.monotonic() + (PATIENCE_S if patience is None else patience)
         with contextlib.ExitStack() as stack:
@@ -87,10 +87,10 @@ class DirectoryLocks:
 
 
 def _flock(fd: int, end: float) -> bool:
-    """Lock a directory; False where its file system or the way it was opened knows no such locks.
+    """Lock a directory. Return False where its file system does not support locks, or it was opened with O_PATH.
 
-    Only another program can hold it, since the threads of this one queue before. It has no event to wait for that
-    could be left at a deadline, so it is asked again, ever more slowly.
+    Only another program can hold the lock, since the threads of this one wait for the lock in the table first. A
+    blocking flock has no deadline, so it is tried again at growing intervals.
     """
     pause = 0.0002
     while True:

@@ -1,4 +1,4 @@
-"""Replaces a text in a file's bytes, and says what to change where it cannot (specification, section 4, edit)."""
+"""One replacement in a text, and the message that explains why it failed (specification, section 4, edit)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDEXED = 16
 """Edits of one file from which on an index finds their texts."""
 SAME = "old and new are the same text"
 _NUMBERED = re.compile(rb"[ \t]*[0-9]+\t")
-"""What `read` puts in front of each line."""
+"""The number and tab that `read` puts before each line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _line_numbers(content: bytes, places: Sequence[int]) -> list[int]:
 
 
 def _near(content: bytes, old: bytes) -> str:
-    """Return the rest of the sentence about a text that is not there: where it nearly is, and what differs."""
+    """Return the rest of the message about a text that is not there: where it nearly matches, and what differs."""
     spans = nearly(content, old, SHOWN)
     if spans:
         lines = _line_numbers(content, [start for start, _ in spans])
@@ -153,7 +153,7 @@ def _near(content: bytes, old: bytes) -> str:
 
 
 def _without_numbers(old: bytes) -> bytes | None:
-    """Take the line numbers of `read` off, None where not every line has one."""
+    """Return the text without the line numbers of `read`; None if a line has none."""
     lines = old.split(b"\n")
     last = lines.pop() if lines[-1] == b"" and len(lines) > 1 else None
     bare = []
@@ -167,7 +167,7 @@ def _without_numbers(old: bytes) -> bytes | None:
 
 
 def _difference(content: bytes, old: bytes, start: int, end: int, line: int) -> str:
-    """Say how a place in the file, words from `start` to `end`, differs from `old`: by the first line that does."""
+    """Return how `content[start:end]` differs from `old`, by the first line that does."""
     inner = old.strip()
     before = old.index(inner)
     tail = _tail(old[before + len(inner) :])
@@ -213,7 +213,7 @@ def _kind(wanted: bytes, found: bytes) -> str:
 
 
 def _quoted(line: bytes, other: bytes) -> str:
-    """Quote a line so that every character is seen; a long one is cut around where it begins to differ from `other`."""
+    """Quote a line as JSON; a long one is cut around the first character that differs from `other`."""
     from_ = 0
     if len(line) > CUT:
         differs = next((at for at, (one, two) in enumerate(zip(line, other, strict=False)) if one != two), len(other))

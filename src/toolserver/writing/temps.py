@@ -1,9 +1,8 @@
-"""Names of temporary files, and the record by which what a killed server left of them is found and removed.
+"""Names of temporary files, and the record by which those of a killed server are found and removed.
 
-A server that is killed between giving a temp its name and renaming it cannot clean up. So every name goes into a
-record first: one file a server in `.kd/writes`, locked (flock) for as long as its server lives, the locks of a dead one
-being released by the kernel. Whoever writes next, this server anew or another one on the same root, removes what a
-record without a living owner still names.
+A server that is killed between linking a temporary file and renaming it cannot clean up. So every name is recorded
+first: in one file for each server in `.kd/writes`, locked (flock) while its server lives; the kernel releases the lock
+of a dead one. The next server that writes below the same root removes what the records of dead servers name.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from toolserver.state.kd import open_kd
 from toolserver.workspace.names import KD
 
 TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
-"""The whole name of a temp. Watches and walks know the server's own files by it (fullmatch)."""
+"""Matches the whole name of a temporary file; watches and walks recognise the server's own files by it."""
 RECORDS = KD + b"/writes"
 _RECORD = re.compile(r"[0-9a-f]{24}")
 _ROOM = 64 * 1024
-"""Bytes of a record after which it is written anew with what is still under way."""
+"""Bytes after which a record is rewritten with only the names still in use."""
 
 log = logging.getLogger("toolserver.writer")
 
 
 def temp_name() -> bytes:
-    """Return a new unique hidden name, short enough beside any target."""
+    """Return a new unique hidden name; its length does not depend on the target's."""
     return b".toolserver-%s.tmp" % secrets.token_hex(12).encode()
 
 
-class Record:
-    """The temps of this server that have a name right now. Its methods may be called from any thread."""
+class TempRegistry:
+    """The temporary files of this server that have a name now, in a file on disk. Thread-safe."""
 
     def __init__(self, root: bytes) -> None:
         self._root = root
@@ -54,7 +53,7 @@ class Record:
         return temp_name()
 
     def add(self, path: bytes) -> None:
-        """Note a name before it is made, as its absolute path. Where `.kd` cannot be written there is no note."""
+        """Record an absolute path before it is created. Without a writable `.kd` nothing is recorded."""
         path = path.removeprefix(self._prefix)
         with self._guard:
             self._names[path] = None
@@ -64,7 +63,7 @@ class Record:
                 log.debug("no record of temps: %s", error)
 
     def _write(self, line: bytes) -> None:
-        if self._fd < 0 or os.fstat(self._fd).st_nlink == 0:  # `.kd` was removed under us
+        if self._fd < 0 or os.fstat(self._fd).st_nlink == 0:  # `.kd` was removed while this server runs
             self._begin()
         elif self._size + len(line) > _ROOM:
             self._rewrite()
@@ -88,7 +87,7 @@ class Record:
         self._rewrite()
 
     def _lock(self, fd: int) -> None:
-        """Lock a new record and take it, unless another server took it for a dead one's before, and removed it."""
+        """Lock a new record and use it, unless another server removed it as a dead server's before it was locked."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_nlink:
@@ -106,7 +105,7 @@ class Record:
         self._size = len(held)
 
     def drop(self, path: bytes) -> None:
-        """Forget a name that is gone."""
+        """Remove a path from the record; the file no longer exists."""
         path = path.removeprefix(self._prefix)
         with self._guard:
             self._names.pop(path, None)
@@ -125,13 +124,13 @@ class Record:
             self._size = 0
 
     def close(self) -> None:
-        """Give the record up at a clean stop; nothing is under way any more."""
+        """Release the record at a clean stop, when no change is in progress."""
         with self._guard:
             self._close()
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove the temps that killed servers have left, and their records. Errors leave them to the next sweep."""
+        """Remove the temporary files of killed servers, and their records; what fails is left to the next sweep."""
         try:
             root = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -153,7 +152,7 @@ class Record:
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
         except OSError:
-            return  # swept by another server meanwhile, or not ours to read
+            return  # swept by another server meanwhile, or not readable
         with os.fdopen(fd, "rb") as file:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -165,7 +164,7 @@ class Record:
                     os.unlink(name, dir_fd=directory)
 
     def _remove(self, root: int, path: bytes) -> bool:
-        """Remove one leftover; its name and place are checked, for anybody may have written the record."""
+        """Remove one leftover. Its name and place are checked, since any program may have written the record."""
         above, name = os.path.split(path)
         if not TEMP.fullmatch(name):
             return True
@@ -189,7 +188,7 @@ class Record:
 
 
 def remove_hollow(at: int, name: bytes | str) -> None:
-    """Remove a folder that holds nothing but temps and such folders. Raises OSError ENOTEMPTY where there is more."""
+    """Remove a folder that holds only temporary files and such folders. Raises OSError ENOTEMPTY if it holds more."""
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
     try:
         for inner in os.listdir(fd):

@@ -1,11 +1,11 @@
 """The atomic writer: every change of files in a tree goes through it (specification, section 4).
 
-A change is a function that is given a `Batch`, looks at files and stages what shall be. The writer then writes each new
-content to an unnamed file beside its target, flushes it, and gives them all their names; all or nothing.
+A change is a function that takes a `Batch`, looks at files and stages changes. The writer then writes each new content
+to an unnamed file in the target's directory, flushes all of them, and renames them; all or nothing.
 
 * In one server, calls over the same files run one after the other, by link-free path.
-* Between servers (and against whoever else writes) a call notices, under locks of the directories, that a file it has
-  read is no longer the one it read; then it starts over. So the function must work from the batch alone.
+* Between servers (and against any other program that writes) a call checks, under locks of the directories, that each
+  file it has read is unchanged; otherwise it starts over. So the function must depend on the batch alone.
 """
 
 from __future__ import annotations
@@ -23,40 +23,39 @@ from toolserver.workspace.paths import Place, Tree, failure
 from toolserver.writing.batch import FILE_LIMIT, Batch, Conflict, NotBrief
 from toolserver.writing.commit import Commit
 from toolserver.writing.locks import Busy, DirectoryLocks, PathLocks
-from toolserver.writing.temps import Record
+from toolserver.writing.temps import TempRegistry
 
 R = TypeVar("R")
 
 THREADS = 8
-"""How many changes are under way at once; they mostly wait for the disk."""
+"""How many changes run at once; they mostly wait for the disk."""
 OPTIMISTIC = 3
 """After so many conflicts a change locks its directories before it looks."""
 ATTEMPTS = 40
-"""After so many conflicts it gives up: somebody who keeps no lock changes the file all the time."""
+"""After so many conflicts it gives up: a program that takes no lock keeps changing the file."""
 INLINE = 8
-"""Up to so many places are resolved, and changed where that is brief, on the event loop, a few system calls each."""
+"""Up to so many places are resolved on the event loop, and changed there if the change is brief."""
 
 
 class Writer:
     """Changes files of a workspace, all or nothing. One a server."""
 
     def __init__(self, root: bytes) -> None:
-        """`root` is the workspace's resolved path. Removes what a killed server left."""
+        """`root` is the workspace's resolved path. Removes temporary files of killed servers."""
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="writer")
         self._paths = PathLocks()
         self._directories = DirectoryLocks()
-        self._record = Record(root)
+        self._record = TempRegistry(root)
         self.umask = _umask()
-        """Taken from the mode of what is new."""
         self._record.sweep()
 
     @property
-    def temps(self) -> Record:
-        """Where names are noted that a kill would leave behind."""
+    def temps(self) -> TempRegistry:
+        """The record of names that would be left after a kill."""
         return self._record
 
     def close(self) -> None:
-        """Wait for what is under way and stop."""
+        """Wait for the changes in progress and stop."""
         self._pool.shutdown()
         self._record.close()
 
@@ -69,15 +68,15 @@ class Writer:
         *,
         brief: bool = False,
     ) -> R:
-        """Run `work` on a batch of the tree, carry out what it has staged, and answer what it answered.
+        """Run `work` on a batch of the tree, commit what it stages, and return its result.
 
-        `work` runs in a thread, and again from the start when a file it looked at has changed meanwhile; it changes
-        nothing but its batch. An exception of it ends the call with nothing done. `places` are those that other calls
-        of this server shall wait for, normally all that `work` looks at; leaving one out costs only repetition.
-        `limit` is the most bytes of one file. Raises ToolError with nothing changed when a step fails.
+        `work` runs in a thread, and runs again if a file it looked at changes before the commit; it may change only its
+        batch. If it raises, nothing is changed. Other calls of this server that name one of `places` wait, so give all
+        that `work` looks at; one that is missing costs only a repetition. `limit` is the most bytes of one file. Raises
+        ToolError, with nothing changed, if a step fails.
 
-        `brief`: for a few small files `work` takes well below a millisecond. Where no disk has to be waited for either,
-        it is tried on the event loop first: the way to a thread and back would take longer than all the rest.
+        `brief`: `work` takes well below a millisecond for a few small files. Where no disk is involved either, it runs
+        on the event loop first, since a hop to a thread would take longer than the change.
         """
         wanted = tuple(places)
         few = len(wanted) <= INLINE
@@ -94,7 +93,7 @@ class Writer:
             return await self._run(lambda: self.apply(tree, work, limit))
 
     async def _run(self, job: Callable[[], R]) -> R:
-        """Run a job in the pool; a caller that is cancelled still waits for its end, since locks depend on it."""
+        """Run a job in the pool; if cancelled, still wait for its end, since the caller holds locks for it."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, job)
         try:
             return await asyncio.shield(future)
@@ -102,12 +101,12 @@ class Writer:
             await asyncio.wait([future])
             raise
         finally:
-            del future  # the traceback of an error in it refers to this frame; the two would keep each other
+            del future  # an error's traceback refers to this frame: keeping the future here would be a cycle
 
     def apply(self, tree: Tree, work: Callable[[Batch], R], limit: int = FILE_LIMIT) -> R:
-        """Do what `change` does in the calling thread, which it blocks, without waiting for calls over the same files.
+        """Do what `change` does, blocking the calling thread, without waiting for calls over the same files.
 
-        Nothing is lost without waiting either: a conflict is noticed, and the work repeated.
+        No change is lost: a conflict is detected, and the work repeated.
         """
         self._record.sweep()
         ahead: set[bytes] = set()
@@ -127,28 +126,28 @@ class Writer:
         raise ToolError(f"{name} keeps changing while it is being changed here; nothing was written")
 
     def _attempt(self, batch: Batch, work: Callable[[Batch], R], patience: float | None = None) -> R:
-        """Look and stage without a lock; lock for as long as names change."""
-        answer = work(batch)
+        """Look and stage without locks; hold them only while names change."""
+        result = work(batch)
         with Commit(batch, self._record, self.umask) as commit:
             if commit.stage():
                 with self._directories.hold(batch.locks(), patience):
                     commit.carry_out()
-        return answer
+        return result
 
     def _attempt_locked(self, batch: Batch, work: Callable[[Batch], R], ahead: set[bytes]) -> R:
-        """Lock the directories that the attempts before needed, so that no other server gets in between again."""
+        """Lock first the directories that earlier attempts needed, so that no other server can interfere."""
         for path in ahead:
             with contextlib.suppress(OSError):  # gone meanwhile, and then no longer needed
                 batch.folder(path)
         locks = batch.locks()
         with self._directories.hold(locks):
-            answer = work(batch)
+            result = work(batch)
             with Commit(batch, self._record, self.umask) as commit:
                 if commit.stage():
                     if not batch.locks().keys() <= locks.keys():
                         raise Conflict(next(iter(batch.files.values())).place.given)
                     commit.carry_out()
-        return answer
+        return result
 
 
 def _keys(tree: Tree, places: tuple[Place, ...]) -> list[bytes]:
@@ -163,7 +162,7 @@ def _keys(tree: Tree, places: tuple[Place, ...]) -> list[bytes]:
 
 
 def _umask() -> int:
-    """Read the process's umask, which can only be had by setting it."""
+    """Return the process's umask; it can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
