@@ -15,9 +15,10 @@ import time
 from dataclasses import dataclass
 
 from toolserver._fast import inotify
+from toolserver.watches.directory import Directory
 from toolserver.watches.events import MODIFY, Change
 from toolserver.watches.filter import WatchFilter
-from toolserver.watches.snapshot import Directory, Snapshot
+from toolserver.watches.snapshot import Snapshot
 from toolserver.workspace.names import GIT, IGNORE_FILES
 
 MASK = (
