@@ -8,7 +8,6 @@ of a dead one. The next server that writes below the same root removes what the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import re
@@ -17,15 +16,18 @@ import stat
 import threading
 
 from toolserver._fast.paths import NO_SYMLINKS, open_beneath
+from toolserver.state import locked
 from toolserver.state.kd import open_kd
+from toolserver.workspace.bounded import read_open
 from toolserver.workspace.names import KD
 
 TEMP = re.compile(rb"\.toolserver-[0-9a-f]{24}\.tmp")
 """Matches the whole name of a temporary file; watches and walks recognise the server's own files by it."""
 RECORDS = KD + b"/writes"
-_RECORD = re.compile(r"[0-9a-f]{24}")
 _ROOM = 64 * 1024
 """Bytes after which a record is rewritten with only the names still in use."""
+_LARGEST = 64 * 1024 * 1024
+"""Bytes of a record that is read: room for the names of the largest call."""
 
 log = logging.getLogger("toolserver.writer")
 
@@ -43,7 +45,6 @@ class TempRegistry:
         self._prefix = root if root.endswith(b"/") else root + b"/"
         self._guard = threading.Lock()
         self._fd = -1
-        self._own = ""
         self._size = 0
         self._names: dict[bytes, None] = {}
 
@@ -77,26 +78,11 @@ class TempRegistry:
             directory = open_kd(root, RECORDS)
         finally:
             os.close(root)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            while self._fd < 0:
-                self._own = secrets.token_hex(12)
-                self._lock(os.open(self._own, flags, 0o600, dir_fd=directory))
+            self._fd, _ = locked.create(directory)
         finally:
             os.close(directory)
         self._rewrite()
-
-    def _lock(self, fd: int) -> None:
-        """Lock a new record and use it, unless another server removed it as a dead server's before it was locked."""
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(fd).st_nlink:
-                self._fd, fd = fd, -1
-        except BlockingIOError:
-            pass
-        finally:
-            if fd >= 0:
-                os.close(fd)
 
     def _rewrite(self) -> None:
         held = b"".join(name + b"\0" for name in self._names)
@@ -120,7 +106,6 @@ class TempRegistry:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            self._own = ""
             self._size = 0
 
     def close(self) -> None:
@@ -141,27 +126,21 @@ class TempRegistry:
             os.close(root)
             return  # no record, nothing to sweep
         try:
-            for name in os.listdir(directory):
-                if name != self._own and _RECORD.fullmatch(name):
-                    self._sweep_one(root, directory, name)
+            for fd, name in locked.left_behind(directory):
+                self._sweep_one(root, directory, fd, name)
         finally:
             os.close(directory)
             os.close(root)
 
-    def _sweep_one(self, root: int, directory: int, name: str) -> None:
-        try:
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-        except OSError:
-            return  # swept by another server meanwhile, or not readable
-        with os.fdopen(fd, "rb") as file:
+    def _sweep_one(self, root: int, directory: int, fd: int, name: str) -> None:
+        """Remove what a record names, then the record, which is closed here."""
+        with contextlib.suppress(OSError):
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return  # its server lives
-            gone = [self._remove(root, path) for path in file.read().split(b"\0")[:-1]]
-            if all(gone):
-                with contextlib.suppress(OSError):
+                gone = [self._remove(root, path) for path in read_open(fd, _LARGEST).split(b"\0")[:-1]]
+                if all(gone):
                     os.unlink(name, dir_fd=directory)
+            finally:
+                os.close(fd)
 
     def _remove(self, root: int, path: bytes) -> bool:
         """Remove one leftover. Its name and place are checked, since any program may have written the record."""

@@ -10,17 +10,18 @@ rest, and makes the exit of the child slower: so a line names two moments betwee
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
-import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolserver.processes.procfs import this_boot, ticks
+from toolserver.state import locked
+from toolserver.workspace.bounded import read_open
 
-FILE_NAME = re.compile(r"children-[0-9a-f]{24}")
+PREFIX = "children-"
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file that is read."""
 _FORMAT = b"2"
 _HEAD = 128
 _LINE = 80
@@ -142,13 +143,12 @@ class Children:
 
     def _begin(self) -> None:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        while self._fd < 0:
-            self._path = os.path.join(self._directory, f"children-{secrets.token_hex(12)}")
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            if lock(fd):
-                self._fd = fd
-            else:
-                os.close(fd)
+        at = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._fd, name = locked.create(at, PREFIX)
+        finally:
+            os.close(at)
+        self._path = os.path.join(self._directory, name)
         os.pwrite(self._fd, _head().ljust(_HEAD - 1) + b"\n", 0)
 
     def close(self) -> None:
@@ -166,43 +166,28 @@ def _head() -> bytes:
     return b"%s %s" % (_FORMAT, this_boot())
 
 
-def lock(fd: int) -> bool:
-    """Lock a file; return False if it is locked already or has no name any more."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return os.fstat(fd).st_nlink > 0
-
-
 @contextlib.contextmanager
 def left_behind(directory: str) -> Iterator[set[ChildNote]]:
     """Return the children of killed servers; their files are removed at the end of the block."""
     found: set[ChildNote] = set()
     taken: list[tuple[int, str]] = []
     try:
-        for name in os.listdir(directory) if os.path.isdir(directory) else ():
-            if not FILE_NAME.fullmatch(name):
-                continue
-            path = os.path.join(directory, name)
-            try:
-                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue  # another server has swept it
-            taken.append((fd, path))
-            if lock(fd):
-                with open(fd, "rb", closefd=False) as file:
-                    found |= _read(file.read())
-            else:
-                taken.pop()
-                os.close(fd)  # its server lives
+        at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
         yield found
-        for _, path in taken:
+        return
+    try:
+        for fd, name in locked.left_behind(at, PREFIX):
+            taken.append((fd, name))
+            found |= _read(read_open(fd, LARGEST))
+        yield found
+        for _, name in taken:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+                os.unlink(name, dir_fd=at)
     finally:
         for fd, _ in taken:
             os.close(fd)
+        os.close(at)
 
 
 def _read(data: bytes) -> set[ChildNote]:

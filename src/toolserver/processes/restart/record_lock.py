@@ -7,9 +7,9 @@ import logging
 import os
 import select
 
-from toolserver.processes.restart.children import lock
 from toolserver.state.directory import directory as state_directory
 from toolserver.state.directory import make_directory
+from toolserver.state.locked import lock
 
 log = logging.getLogger("toolserver.processes")
 
