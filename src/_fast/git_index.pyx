@@ -2,10 +2,13 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from toolserver._fast.borrow cimport borrow
+
+cdef extern from "growth.h" namespace "growth" nogil:
+    int grow(void** block, size_t* room, size_t need, size_t unit, size_t first) noexcept
 
 cdef extern from *:
     """
@@ -38,17 +41,10 @@ cdef inline uint64_t _be64(const uint8_t* p) noexcept nogil:
 cdef int _append(index_t* x, const char* start, size_t n, const char* rest, size_t m) noexcept nogil:
     """Add a path of two pieces to the text; `start` may point into it."""
     cdef size_t from_text = start - x.text if n else 0
-    cdef size_t want
-    cdef char* bigger
     if n + m > MAX_PATH or x.used + n + m > MAX_TEXT:
         return BROKEN
-    if x.used + n + m > x.room:
-        want = max(x.room * 2, <size_t>65536)
-        bigger = <char*>realloc(x.text, want)
-        if bigger == NULL:
-            return NO_MEMORY
-        x.text = bigger
-        x.room = want
+    if grow(<void**>&x.text, &x.room, x.used + n + m, 1, 65536) < 0:
+        return NO_MEMORY
     memcpy(x.text + x.used, x.text + from_text, n)
     memcpy(x.text + x.used + n, rest, m)
     x.used += n + m

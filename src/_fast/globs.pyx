@@ -23,13 +23,15 @@ from toolserver._fast.wild cimport (
     wild_star,
 )
 
+cdef extern from "utf8.h" namespace "utf8" nogil:
+    const int STRAY
+
 cdef enum:
     # tokens below 0; from 0 on a token is a literal byte, and a class is a tuple
     ANY = -1
     STAR = -2
     DEEP = -3       # `**` as a whole component
     SLASH = -4
-    STRAY = 0x110000
 
 # what one pattern may grow to
 MAX_PATTERN = 65536

@@ -5,7 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.errno cimport EINTR, EPERM, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memchr, memmove, memset
 
 import os
@@ -44,6 +44,9 @@ from toolserver._fast.walk cimport (
     walk_wait,
     walker_t,
 )
+
+cdef extern from "growth.h" namespace "growth" nogil:
+    int grow(void** block, size_t* room, size_t need, size_t unit, size_t first) noexcept
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* data, size_t size, const void* part, size_t part_size)
@@ -143,37 +146,9 @@ cdef struct slot_t:
 # ------------------------------------------------------------------------------------------------------------ growing
 
 
-cdef int grow(void** items, size_t* room, size_t count, size_t size) noexcept nogil:
-    """Make room for one more item. -1: no memory, what is there stays."""
-    cdef size_t more
-    cdef void* made
-    if count < room[0]:
-        return 0
-    more = room[0] * 2 if room[0] else 64
-    if more > (<size_t>-1) // 2 // size:
-        return -1
-    made = realloc(items[0], more * size)
-    if made == NULL:
-        return -1
-    items[0] = made
-    room[0] = more
-    return 0
-
-
 cdef int make_room(slot_t* slot, size_t need) noexcept nogil:
     """Make the buffer hold `need` bytes and the slack behind them. -1: no memory."""
-    cdef size_t capacity = slot.capacity if slot.capacity else 512 << 10
-    cdef void* made
-    if need + SLACK <= slot.capacity:
-        return 0
-    while capacity < need + SLACK:
-        capacity *= 2
-    made = realloc(slot.data, capacity)
-    if made == NULL:
-        return -1
-    slot.data = <uint8_t*>made
-    slot.capacity = capacity
-    return 0
+    return grow(<void**>&slot.data, &slot.capacity, need + SLACK, 1, 512 << 10)
 
 
 # ------------------------------------------------------------------------------------------------------ reading files
@@ -469,7 +444,7 @@ cdef class Grep(Walk):
 
     cdef int hold(self, slot_t* slot, const held_t* file, size_t used) noexcept nogil:
         """Keep a file in the buffer until it is judged; `used`: where the next one goes. -1: no memory."""
-        if grow(<void**>&slot.held, &slot.held_room, slot.held_count, sizeof(held_t)):
+        if grow(<void**>&slot.held, &slot.held_room, slot.held_count + 1, sizeof(held_t), 64):
             return -1
         slot.held[slot.held_count] = file[0]
         slot.held_count += 1
@@ -480,7 +455,7 @@ cdef class Grep(Walk):
     cdef int add_chunk(self, slot_t* slot, size_t judged, size_t at, size_t size) noexcept nogil:
         """Say where in the text for the regex a part of the next file to hold stands. -1: no memory."""
         cdef chunk_t* chunk
-        if grow(<void**>&slot.chunks, &slot.chunk_room, slot.chunk_count, sizeof(chunk_t)):
+        if grow(<void**>&slot.chunks, &slot.chunk_room, slot.chunk_count + 1, sizeof(chunk_t), 64):
             return -1
         chunk = &slot.chunks[slot.chunk_count]
         chunk.judged = judged

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "beneath.h"
+#include "growth.h"
 #include "names.h"
 
 namespace ignore_files {
@@ -37,12 +38,7 @@ inline int read_open(int fd, Contents *out) noexcept {
     char *data = nullptr;
     /* one byte more than the file is said to have, and than it may have, shows that it has grown */
     for (size_t want = static_cast<uint64_t>(status.st_size) < MOST ? static_cast<size_t>(status.st_size) + 1 : MOST + 1;;) {
-        if (want > capacity) {
-            void *more = std::realloc(data, want);
-            if (more == nullptr) break;
-            data = static_cast<char *>(more);
-            capacity = want;
-        }
+        if (growth::grow(&data, &capacity, want, want) < 0) break;
         const ssize_t got = read(fd, data + used, capacity - used);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) break;
@@ -55,7 +51,7 @@ inline int read_open(int fd, Contents *out) noexcept {
             errno = EFBIG;
             break;
         }
-        if (used == capacity) want = capacity > MOST / 2 ? MOST + 1 : capacity * 2;
+        want = used + 1;
     }
     std::free(data);
     return -1;

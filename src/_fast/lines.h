@@ -14,6 +14,9 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include "growth.h"
+#include "utf8.h"
 #endif
 
 namespace lines {
@@ -34,15 +37,8 @@ struct Text {
 
 /* Make room for `more` bytes; -1 when there is no memory, the text then stays as it is. */
 inline int reserve(Text *text, size_t more) noexcept {
-    if (more <= text->capacity - text->used) return 0;
-    if (more > (SIZE_MAX >> 1) - text->used) return -1;
-    size_t capacity = text->capacity < 256 ? 256 : text->capacity;
-    while (capacity - text->used < more) capacity *= 2;
-    void *data = std::realloc(text->data, capacity);
-    if (data == nullptr) return -1;
-    text->data = static_cast<uint8_t *>(data);
-    text->capacity = capacity;
-    return 0;
+    if (more > SIZE_MAX - text->used) return -1;
+    return growth::grow(&text->data, &text->capacity, text->used + more, 256);
 }
 
 /* Ask for huge pages for a large, fresh buffer: with small ones the page faults take longer than the text. */
@@ -141,32 +137,6 @@ struct Numbered {
         if (__builtin_expect(pieces.text[LF][last] > '9', 0)) spell();
     }
 };
-
-/* Measure the UTF-8 sequence at `at`, whose first byte is not ASCII. Return its length, for an
- * ill-formed one minus the length of its maximal part, for which one U+FFFD stands. */
-inline int sequence(const uint8_t *at, const uint8_t *end) noexcept {
-    const uint8_t lead = at[0];
-    int more;
-    uint8_t low = 0x80, high = 0xbf;
-    if (lead >= 0xc2 && lead <= 0xdf) {
-        more = 1;
-    } else if (lead >= 0xe0 && lead <= 0xef) {
-        more = 2;
-        if (lead == 0xe0) low = 0xa0;
-        if (lead == 0xed) high = 0x9f;
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        more = 3;
-        if (lead == 0xf0) low = 0x90;
-        if (lead == 0xf4) high = 0x8f;
-    } else {
-        return -1;
-    }
-    if (end - at < 2 || at[1] < low || at[1] > high) return -1;
-    for (int have = 2; have <= more; have++) {
-        if (end - at <= have || (at[have] & 0xc0) != 0x80) return -have;
-    }
-    return more + 1;
-}
 
 /* What a span may take as JSON at most, its LFs left out of account and told apart. */
 struct Measure {
@@ -360,25 +330,6 @@ inline Part part_within(const uint8_t *begin, const uint8_t *end, size_t most) n
 
 /* -------------------------------------------------------------------------------------------- UTF-16 to UTF-8 */
 
-inline uint8_t *put_code_point(uint8_t *out, uint32_t code) noexcept {
-    if (code < 0x80) {
-        *out++ = static_cast<uint8_t>(code);
-    } else if (code < 0x800) {
-        *out++ = static_cast<uint8_t>(0xc0 | code >> 6);
-        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        *out++ = static_cast<uint8_t>(0xe0 | code >> 12);
-        *out++ = static_cast<uint8_t>(0x80 | (code >> 6 & 0x3f));
-        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
-    } else {
-        *out++ = static_cast<uint8_t>(0xf0 | code >> 18);
-        *out++ = static_cast<uint8_t>(0x80 | (code >> 12 & 0x3f));
-        *out++ = static_cast<uint8_t>(0x80 | (code >> 6 & 0x3f));
-        *out++ = static_cast<uint8_t>(0x80 | (code & 0x3f));
-    }
-    return out;
-}
-
 /* Write UTF-16 as UTF-8, at most 3 bytes for each 2 and 3 for an odd last one; U+FFFD stands for a lone surrogate and for
  * an odd last byte. */
 inline uint8_t *from_utf16(const uint8_t *at, const uint8_t *end, bool big, uint8_t *out) noexcept {
@@ -395,9 +346,9 @@ inline uint8_t *from_utf16(const uint8_t *at, const uint8_t *end, bool big, uint
                 code = 0xfffd;
             }
         }
-        out = put_code_point(out, code);
+        out = utf8::put(out, code);
     }
-    return at < end ? put_code_point(out, 0xfffd) : out;
+    return at < end ? utf8::put(out, 0xfffd) : out;
 }
 
 }  // namespace lines

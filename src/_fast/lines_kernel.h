@@ -93,7 +93,7 @@ static inline const uint8_t *well_formed(const uint8_t *at, const uint8_t *end) 
         }
         while (at < end && *at < 0x80) at++;
         while (at < end && *at >= 0x80) {
-            const int length = sequence(at, end);
+            const int length = utf8::sequence(at, end);
             if (length < 0) return at;
             at += length;
         }
@@ -105,7 +105,7 @@ static inline const uint8_t *well_formed(const uint8_t *at, const uint8_t *end) 
 static inline const uint8_t *put_run(const uint8_t *at, const uint8_t *end, uint8_t **out) noexcept {
     uint8_t *to = *out;
     while (at < end && *at >= 0x80) {
-        const int length = sequence(at, end);
+        const int length = utf8::sequence(at, end);
         if (length < 0) {
             std::memcpy(to, "\xef\xbf\xbd", 3);
             to += 3;

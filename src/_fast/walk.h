@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "beneath.h"
+#include "growth.h"
 #include "names.h"
 #include "ticks.h"
 
@@ -205,11 +206,9 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
     /* ext4 and btrfs tell of the end by the greatest offset there is, which saves the call that would find nothing */
     while (offset != INT64_MAX) {
         if (listing->capacity - used < 32768) {
-            const size_t capacity = listing->capacity ? listing->capacity * 2 : 65536;
-            void *raw = capacity <= UINT32_MAX ? std::realloc(listing->raw, capacity) : nullptr;
-            if (raw == nullptr) return no_memory();
-            listing->raw = static_cast<char *>(raw);
-            listing->capacity = capacity;
+            /* entries say by 32 bits where a name begins */
+            if (used + 32768 > UINT32_MAX || growth::grow(&listing->raw, &listing->capacity, used + 32768, 65536) < 0)
+                return no_memory();
         }
         const long got = syscall(SYS_getdents64, directory, listing->raw + used, listing->capacity - used);
         if (got < 0 && errno == EINTR) continue;
@@ -224,13 +223,7 @@ inline int list(int directory, bool sorted, Listing *listing) noexcept {
                 continue;
             const uint8_t kind = kind_of(directory, record);
             if (kind == OTHER) continue;
-            if (listing->count == listing->room) {
-                const size_t room = listing->room ? listing->room * 2 : 256;
-                void *entries = std::realloc(listing->entries, room * sizeof(Entry));
-                if (entries == nullptr) return no_memory();
-                listing->entries = static_cast<Entry *>(entries);
-                listing->room = room;
-            }
+            if (growth::grow(&listing->entries, &listing->room, listing->count + 1, 256) < 0) return no_memory();
             const size_t size = std::strlen(record->name);
             if (kind == FILE) listing->ignore_files |= names::ignore_file(record->name, size);
             listing->entries[listing->count++] = Entry{sorted ? key_of(record->name, size) : 0,

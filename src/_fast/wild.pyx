@@ -1,8 +1,14 @@
 """Wildcard patterns over paths, compiled to ask many of them about one name at once (no Python interface)."""
 
 from libc.stdint cimport SIZE_MAX, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memchr, memcmp, memcpy, memset
+
+cdef extern from "growth.h" namespace "growth" nogil:
+    int grow(void** block, size_t* room, size_t need, size_t unit, size_t first) noexcept
+
+cdef extern from "utf8.h" namespace "utf8" nogil:
+    size_t decode(const uint8_t* at, size_t size, uint32_t* code) noexcept
 
 cdef extern from *:
     """
@@ -25,7 +31,6 @@ cdef enum:
     MAX_NAME = 255
     # up to here patterns are asked one after another, without tables
     FEW = 3
-    STRAY = 0x110000    # added to a byte that belongs to no character
 
 cdef struct op_t:
     uint32_t at         # LITERAL: where in the text; CLASS: which class
@@ -113,21 +118,7 @@ cdef inline bint _same(const char* a, const char* b, size_t n) noexcept nogil:
 
 cdef bint _grow(void** block, size_t* room, size_t need, size_t unit) noexcept nogil:
     """Give `block` space for `need` units; 0 = out of memory, the block stays as it was."""
-    cdef size_t want
-    cdef void* bigger
-    if need <= room[0]:
-        return True
-    want = room[0] * 2 if room[0] else 8
-    if want < need:
-        want = need
-    if want > SIZE_MAX // 2 // unit or want >= NOT_LITERAL:
-        return False
-    bigger = realloc(block[0], want * unit)
-    if bigger == NULL:
-        return False
-    block[0] = bigger
-    room[0] = want
-    return True
+    return need < NOT_LITERAL and grow(block, room, need, unit, 8) == 0
 
 
 cdef wild_t* wild_new(bint utf8) noexcept nogil:
@@ -586,40 +577,6 @@ cdef uint64_t _hash(const char* name, size_t n) noexcept nogil:
     return h ^ h >> 32
 
 
-cdef inline size_t _character(const uint8_t* s, size_t n, uint32_t* code) noexcept nogil:
-    """Return the bytes of the character at `s` (n > 0) and its code point; a byte of none is one of its own."""
-    cdef uint32_t a = s[0], c
-    cdef size_t size, i
-    if a < 0x80:
-        code[0] = a
-        return 1
-    if a >= 0xc2 and a < 0xe0:
-        size = 2
-        c = a & 0x1f
-    elif a >= 0xe0 and a < 0xf0:
-        size = 3
-        c = a & 0x0f
-    elif a >= 0xf0 and a < 0xf5:
-        size = 4
-        c = a & 0x07
-    else:
-        size = 0
-        c = 0
-    code[0] = STRAY + a
-    if size == 0 or size > n:
-        return 1
-    for i in range(1, size):
-        if s[i] & 0xc0 != 0x80:
-            return 1
-        c = c << 6 | (s[i] & 0x3f)
-    if size == 3 and (c < 0x800 or (c >= 0xd800 and c < 0xe000)):
-        return 1
-    if size == 4 and (c < 0x10000 or c >= 0x110000):
-        return 1
-    code[0] = c
-    return size
-
-
 cdef inline bint _member(const wild_t* w, const class_t* c, uint32_t code) noexcept nogil:
     cdef uint32_t i
     if code < 256:
@@ -655,7 +612,7 @@ cdef bint _general(const wild_t* w, const op_t* ops, size_t count, const uint8_t
                 continue
         elif at < n:
             if w.utf8:
-                size = _character(s + at, n - at, &code)
+                size = decode(s + at, n - at, &code)
             else:
                 code = s[at]
             if ops[i].kind == OP_ANY or _member(w, w.classes + ops[i].at, code):
@@ -666,7 +623,7 @@ cdef bint _general(const wild_t* w, const op_t* ops, size_t count, const uint8_t
             return False
         if star == SIZE_MAX or from_at >= n:
             return False
-        from_at += _character(s + from_at, n - from_at, &code) if w.utf8 else 1
+        from_at += decode(s + from_at, n - from_at, &code) if w.utf8 else 1
         at = from_at
         i = star
 
