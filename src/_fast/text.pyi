@@ -1,5 +1,8 @@
 """Finding and replacing byte strings, without the GIL and without decoding."""
 
+def utf8(text: str) -> memoryview:
+    """Return a string as UTF-8, of an ASCII string without a copy. Raises UnicodeEncodeError for a lone surrogate."""
+
 def occurrences(data: bytes, old: bytes, most: int) -> tuple[int, list[int]]:
     """Count the non-overlapping occurrences of `old` from the left; return also the offsets of the first `most`.
 

@@ -1,5 +1,6 @@
 """Finding and replacing byte strings, without the GIL and without decoding."""
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy
@@ -7,8 +8,29 @@ from libc.string cimport memchr, memcpy
 cdef extern from "string.h" nogil:
     void* memmem(const void* data, size_t size, const void* old, size_t length)
 
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
 cdef enum:
     MOST = 64
+
+
+cdef class _Utf8:
+    """A string's own bytes of UTF-8, read-only; they live as long as the string."""
+
+    cdef str _text
+
+    def __cinit__(self, str text not None):
+        self._text = text
+
+    def __getbuffer__(self, Py_buffer* out, int flags):
+        cdef Py_ssize_t size
+        cdef const char* data = PyUnicode_AsUTF8AndSize(self._text, &size)
+        PyBuffer_FillInfo(out, self, <void*>data, size, 1, flags)
+
+
+def utf8(str text not None):
+    return memoryview(_Utf8(text))
 
 
 cdef inline bint _blank(char c) noexcept nogil:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver._fast.text import all_crlf, nearly, occurrences, replace_all
+from toolserver._fast.text import all_crlf, nearly, occurrences, replace_all, utf8
 
 SMALL = st.binary(max_size=40).map(lambda data: bytes(b"ab \n\t\r"[byte % 6] for byte in data))
 OLD = SMALL.filter(bool)
@@ -69,3 +69,22 @@ def test_sizes():
 def test_refused(call):
     with pytest.raises(ValueError):
         call()
+
+
+@pytest.mark.parametrize("content", ["", "a", "é\0😀", "x" * 100_000, "\u20ac" * 1000])
+def test_utf8(content: str) -> None:
+    view = utf8(content)
+    assert bytes(view) == content.encode()
+    assert view.readonly
+    assert len(view) == len(content.encode())
+    assert memoryview(view)[1:].tobytes() == content.encode()[1:]
+
+
+def test_utf8_of_a_lone_surrogate() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        utf8("a\ud800")
+
+
+def test_utf8_outlives_its_name() -> None:
+    view = utf8("".join(["ab"] * 1000))
+    assert bytes(view) == b"ab" * 1000

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from toolserver._fast.text import utf8
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Told, Tool
 from toolserver.calls.path_arguments import PathBase64, PathText, place_of
@@ -36,19 +37,19 @@ async def run(call: Call, args: WriteArguments) -> Answer:
 
     def work(batch: Batch) -> bool:
         file = batch.look(place)
-        file.put(content)
+        file.put([content])
         return not file.on_disk
 
     created = await call.services.writer.change(call.tree, [place], work, brief=True)
     return {**place.shown(), "bytes": len(content), "created": created}
 
 
-def _content(args: WriteArguments) -> bytes:
+def _content(args: WriteArguments) -> bytes | memoryview:
     if args.content is not None and args.content_b64 is not None:
         raise BadArgument("content and content_b64: expected a string in one of them, not in both")
     if args.content is not None:
         try:
-            return args.content.encode()
+            return utf8(args.content)
         except UnicodeEncodeError:
             raise BadArgument("content: expected a string without lone surrogates") from None
     if args.content_b64 is not None:
