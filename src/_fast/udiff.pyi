@@ -1,7 +1,7 @@
-"""Unified diffs: what their lines are, where their hunks go, and the file that comes out.
+"""Unified diffs: what their lines are, where their hunks go, and the resulting file.
 
-Nothing here makes a Python object per line. Lines end at LF only and are counted from 0 here, from 1 in errors and in
-what a caller sees. The GIL is let go while a diff is read, hunks are placed and a result is written.
+No Python object is made for a line. Lines end at LF only and are counted from 0 here, from 1 in errors and in
+what a caller sees. The GIL is released while a diff is read, hunks are placed and a result is written.
 """
 
 TEXT: int
@@ -39,7 +39,7 @@ class MalformedDiff(ValueError):
     def __init__(self, line: int, text: str) -> None: ...
 
 class Misplaced(ValueError):
-    """Hunks that do not apply. `kind` is one of the words below; the rest is what there is to tell of the hunk.
+    """Hunks that do not apply. `kind` is one of the words below; the rest describes the hunk.
 
     `nowhere`, `out of order`, `several`, `blanks` (only blanks at line ends would decide between places), `no line`
     (additions alone without a usable line), `too much` (more candidates than are looked at), `goes on` (what reads as
@@ -58,7 +58,7 @@ class Misplaced(ValueError):
     """Of all such places."""
     expected: bytes | None
     found: bytes | None
-    """What stands at `line`, which differs from `expected`; None past the end."""
+    """The line of the file at `line`, which differs from `expected`; None past the end."""
     line: int
     absent: tuple[int, bytes] | None
     """A line of the diff, with its number, that is nowhere in the file."""
@@ -70,7 +70,7 @@ class TooLarge(ValueError):
     def __init__(self, size: int) -> None: ...
 
 class Hunks:
-    """The hunks of one part of a diff. Not made directly: `Diff.hunks` answers it."""
+    """The hunks of one part of a diff. Made by `Diff.hunks` only."""
 
     def __len__(self) -> int: ...
     @property
@@ -78,7 +78,7 @@ class Hunks:
         """Whether it is one hunk that says `-0,0` and has no old lines."""
 
     def apply(self, content: bytes, limit: int) -> tuple[bytes, list[tuple[int, int, int, int, int]]]:
-        """Place all hunks in `content` and answer the result and, for each hunk in which something was forgiven, its
+        """Place all hunks in `content`. Return the result and, for each hunk in which something was forgiven, its
         number, its line in the diff, its stated line (-1: none), the line it went to and what was forgiven.
 
         Raises Misplaced, and TooLarge where the result would be over `limit` bytes; it is not made then.
@@ -100,7 +100,7 @@ class Diff:
     def next(self, index: int, in_header: bool, halves: bool) -> tuple[int, int]:
         """Return kind and index of the first line from `index` on that is more than text; END past the last.
 
-        EXTENDED is told only `in_header`, HALF only if `halves`.
+        EXTENDED is returned only `in_header`, HALF only if `halves`.
         """
 
     def message_end(self, index: int) -> int:
@@ -113,11 +113,11 @@ class Diff:
     def hunks(self, index: int) -> tuple[Hunks, int]:
         """Read the hunk whose header is line `index` and all that follow it with nothing but text between them.
 
-        Answers them and the index of the line that is more than text, or the number of lines. Raises MalformedDiff.
+        Returns them and the index of the line that is more than text, or the number of lines. Raises MalformedDiff.
         """
 
     def base85(self, index: int) -> tuple[bytes, int]:
-        """Decode the lines from `index` to the next empty one; answer the data and the index of that line.
+        """Decode the lines from `index` to the next empty one. Return the data and the index of that line.
 
         Raises MalformedDiff.
         """

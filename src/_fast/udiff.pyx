@@ -12,7 +12,7 @@ cdef extern from "udiff_binary.h" namespace "udiff" nogil:
         const char* at
         uint32_t size
 
-    cppclass Lines:
+    cppclass LineTable:
         uint32_t count()
         Bytes operator[](uint32_t)
         void index(const char*, uint32_t) except +
@@ -53,14 +53,14 @@ cdef extern from "udiff_binary.h" namespace "udiff" nogil:
         EARLY_MARKER
         LATE_LINE
 
-    cppclass Reader:
-        Lines lines
+    cppclass DiffReader:
+        LineTable lines
         uint32_t fault_line
         uint32_t next(uint32_t, cbool, cbool, Kind*)
         uint32_t message_end(uint32_t)
         Fault hunks(uint32_t*, vector[Hunk]*) except +
 
-    cbool decode(const Reader&, uint32_t*, vector[char]*) except +
+    cbool decode(const DiffReader&, uint32_t*, vector[char]*) except +
     Bytes without_cr(Bytes)
     int64_t delta_size(Bytes, uint64_t)
     cbool c_apply_delta "udiff::apply_delta"(Bytes, Bytes, char*)
@@ -97,10 +97,10 @@ cdef extern from "udiff_place.h" namespace "udiff" nogil:
         uint32_t absent
 
     cppclass Placer:
-        Placer(const Reader&, const vector[Hunk]&, uint64_t) except +
+        Placer(const DiffReader&, const vector[Hunk]&, uint64_t) except +
         vector[Spot] spots
         Refusal refusal
-        Lines file
+        LineTable& file
         cbool place() except +
         uint64_t write(char*)
 
@@ -122,7 +122,7 @@ UNNUMBERED = 16
 LOST_BLANK = 32
 CUT = 64
 
-# drawn anew by every process: which lines share a slot cannot be foreseen
+# random in each process, so that callers cannot tell which lines share a slot
 cdef uint64_t KEY = int.from_bytes(os.urandom(8), "little") | 1
 
 cdef list MISFITS = [None, "nowhere", "out of order", "several", "blanks", "no line", "too much", "goes on"]
@@ -139,20 +139,16 @@ cdef list FAULTS = [
 
 
 class MalformedDiff(ValueError):
-    """See the stub."""
-
     def __init__(self, line, text):
         super().__init__(text)
         self.line = line
 
 
 class Misplaced(ValueError):
-    """See the stub."""
+    pass
 
 
 class TooLarge(ValueError):
-    """See the stub."""
-
     def __init__(self, size):
         super().__init__(f"{size} bytes")
         self.size = size
@@ -169,10 +165,8 @@ cdef int check_size(Py_ssize_t size) except -1:
 
 
 cdef class Diff:
-    """See the stub."""
-
     cdef bytes text
-    cdef Reader reader
+    cdef DiffReader reader
 
     def __init__(self, bytes text not None):
         check_size(PyBytes_GET_SIZE(text))
@@ -186,13 +180,11 @@ cdef class Diff:
         return self.reader.lines.count() if self.text is not None else 0
 
     def line(self, Py_ssize_t index):
-        """See the stub."""
         if index < 0 or index >= len(self):
             raise IndexError(index)
         return taken(without_cr(self.reader.lines[<uint32_t>index]))
 
     def next(self, Py_ssize_t index, cbool in_header, cbool halves):
-        """See the stub."""
         cdef Kind kind = K_END
         cdef uint32_t line = <uint32_t>min(max(index, 0), len(self))
         if line < len(self):
@@ -201,7 +193,6 @@ cdef class Diff:
         return <int>kind, line
 
     def message_end(self, Py_ssize_t index):
-        """See the stub."""
         if index < 0 or index >= len(self):
             raise IndexError(index)
         cdef uint32_t line = <uint32_t>index
@@ -210,7 +201,6 @@ cdef class Diff:
         return line
 
     def hunks(self, Py_ssize_t index):
-        """See the stub."""
         if index < 0 or index >= len(self):
             raise IndexError(index)
         cdef Hunks made = Hunks.__new__(Hunks)
@@ -224,7 +214,6 @@ cdef class Diff:
         return made, line
 
     def base85(self, Py_ssize_t index):
-        """See the stub."""
         cdef vector[char] data
         cdef uint32_t line = <uint32_t>min(max(index, 0), len(self))
         cdef cbool fine = True
@@ -237,8 +226,6 @@ cdef class Diff:
 
 
 cdef class Hunks:
-    """See the stub."""
-
     cdef Diff diff
     cdef vector[Hunk] hunks
 
@@ -247,7 +234,6 @@ cdef class Hunks:
 
     @property
     def creates(self):
-        """See the stub."""
         return (
             self.hunks.size() == 1
             and self.hunks[0].flags & F_NUMBERED != 0
@@ -256,7 +242,6 @@ cdef class Hunks:
         )
 
     def apply(self, bytes content not None, uint64_t limit):
-        """See the stub."""
         check_size(PyBytes_GET_SIZE(content))
         if self.hunks.size() == 0:
             return content, []
@@ -335,7 +320,6 @@ cdef class Hunks:
         return taken(self.diff.reader.lines[line])[1:]
 
     def lost_blanks(self, Py_ssize_t hunk):
-        """See the stub."""
         cdef uint32_t line
         cdef list found = []
         if hunk < 1 or hunk > <Py_ssize_t>self.hunks.size():
@@ -349,7 +333,6 @@ cdef class Hunks:
 
 
 def apply_delta(bytes base not None, bytes delta not None, uint64_t limit):
-    """See the stub."""
     check_size(PyBytes_GET_SIZE(base))
     check_size(PyBytes_GET_SIZE(delta))
     cdef Bytes old, steps

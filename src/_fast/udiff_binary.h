@@ -16,7 +16,7 @@ struct Base85 {
     }
 };
 
-// Decodes one line, its length letter in front, to the end of `out`; false: it is not well formed.
+// Appends one decoded line, which begins with the letter of its length, to `out`. Returns false if it is malformed.
 inline bool decode_line(Bytes line, std::vector<char>* out) {
     static const Base85 table;
     if (line.size < 6) return false;
@@ -36,8 +36,9 @@ inline bool decode_line(Bytes line, std::vector<char>* out) {
     return true;
 }
 
-// Decodes lines from `line` on up to an empty one or the last; `line` is then the first that was not taken.
-inline bool decode(const Reader& reader, uint32_t* line, std::vector<char>* out) {
+// Decodes lines from `line` on up to an empty one or the last, and sets `line` to the one after them. Returns false at a
+// malformed line.
+inline bool decode(const DiffReader& reader, uint32_t* line, std::vector<char>* out) {
     for (; *line < reader.count(); (*line)++) {
         Bytes text = without_cr(reader.lines[*line]);
         if (text.size == 0) return true;
@@ -57,14 +58,14 @@ inline bool varint(Bytes* delta, uint64_t* value) {
     return false;
 }
 
-// The size that a delta says its result has, if it is one for a file of this size; -1: it is not.
+// Returns the size that a delta states for its result, -1 if it is not one for a file of `base_size` bytes.
 inline int64_t delta_size(Bytes delta, uint64_t base_size) {
     uint64_t from, to;
     if (!varint(&delta, &from) || !varint(&delta, &to) || from != base_size || to > INT64_MAX) return -1;
     return static_cast<int64_t>(to);
 }
 
-// Writes what a delta makes of `base` to `out`, which has room for the size it states; false: it is damaged.
+// Writes the result of a delta to `out`, which has room for the size it states. Returns false if the delta is damaged.
 inline bool apply_delta(Bytes base, Bytes delta, char* out) {
     uint64_t from, left;
     if (!varint(&delta, &from) || !varint(&delta, &left)) return false;

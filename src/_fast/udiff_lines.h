@@ -1,4 +1,4 @@
-// Lines of a text as offsets, and lines as small numbers: what reading and placing of diffs share.
+// The lines of a text as offsets and as ids, for reading diffs and for placing hunks.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,23 @@
 
 namespace udiff {
 
-// A run of bytes that somebody else owns.
+// A run of bytes that the caller owns.
 struct Bytes {
     const char* at;
     uint32_t size;
 };
 
-// A text split at LF only. `starts` has one entry a line and the text's size behind them; texts below 4 GiB.
-struct Lines {
+// A text of less than 4 GiB, split at LF only. `starts` has one entry for each line, then the size of the text.
+struct LineTable {
     const char* data = nullptr;
     uint32_t size = 0;
     std::vector<uint32_t> starts;
-    bool crlf = false;  // there are line ends, and each has a CR before it
+    bool crlf = false;  // there is a line end, and each has a CR before it
 
     uint32_t count() const { return static_cast<uint32_t>(starts.size()) - 1; }
     bool ended() const { return size == 0 || data[size - 1] == '\n'; }
 
-    // The line without its LF.
+    // Returns the line without its LF.
     Bytes operator[](uint32_t line) const {
         uint32_t from = starts[line], to = starts[line + 1];
         if (to > from && data[to - 1] == '\n') to--;
@@ -66,7 +66,7 @@ inline Bytes without_cr(Bytes line) {
     return line;
 }
 
-// Without blanks and tabs at the end, before a CR; whether there is a CR is told apart in `cr`.
+// Returns the line without a CR at its end and without blanks and tabs before that. `cr` is set to whether it has a CR.
 inline Bytes without_blanks(Bytes line, bool* cr) {
     *cr = line.size && line.at[line.size - 1] == '\r';
     uint32_t size = line.size - *cr;
@@ -79,7 +79,7 @@ inline uint64_t folded(uint64_t a, uint64_t b) {
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Keyed, so that nobody can write lines that all fall into one slot.
+// Keyed, so that no caller can choose lines that all share one slot.
 inline uint64_t hashed(Bytes line, uint64_t key) {
     uint64_t hash = key ^ (line.size * 0x9E3779B97F4A7C15ull), word;
     const char* at = line.at;
@@ -93,21 +93,21 @@ inline uint64_t hashed(Bytes line, uint64_t key) {
     return folded(hash ^ word, 0xA0761D6478BD642Full ^ key);
 }
 
-// Numbers for the lines that hunks ask for, 1 and up; 0 is any other line. Texts are not copied.
-class Names {
+// Gives ids from 1 to the lines that are added; any other line has the id 0. Texts are not copied.
+class LineIds {
   public:
-    Names(uint64_t key, bool blanks_aside) : key_(key), aside_(blanks_aside), slots_(64) {}
+    LineIds(uint64_t key, bool blanks_aside) : key_(key), aside_(blanks_aside), slots_(64) {}
 
     uint32_t add(Bytes line) { return find(line, true); }
     uint32_t find(Bytes line) { return find(line, false); }
-    uint32_t count() const { return static_cast<uint32_t>(names_.size()) + 1; }
+    uint32_t count() const { return static_cast<uint32_t>(known_.size()) + 1; }
 
   private:
     struct Slot {
         uint64_t hash = 0;
-        uint32_t name = 0;
+        uint32_t id = 0;
     };
-    struct Name {
+    struct Known {
         Bytes text;
         bool cr;
     };
@@ -117,17 +117,17 @@ class Names {
         Bytes text = aside_ ? without_blanks(line, &cr) : line;
         uint64_t hash = hashed(text, key_ + cr);
         size_t mask = slots_.size() - 1, at = hash & mask;
-        for (; slots_[at].name; at = (at + 1) & mask) {
+        for (; slots_[at].id; at = (at + 1) & mask) {
             if (slots_[at].hash != hash) continue;
-            const Name& known = names_[slots_[at].name - 1];
-            if (known.cr == cr && same(known.text, text)) return slots_[at].name;
+            const Known& known = known_[slots_[at].id - 1];
+            if (known.cr == cr && same(known.text, text)) return slots_[at].id;
         }
         if (!make) return 0;
-        names_.push_back({text, cr});
-        slots_[at] = {hash, static_cast<uint32_t>(names_.size())};
-        uint32_t name = slots_[at].name;
-        if (names_.size() * 2 > slots_.size()) widen();
-        return name;
+        known_.push_back({text, cr});
+        slots_[at] = {hash, static_cast<uint32_t>(known_.size())};
+        uint32_t id = slots_[at].id;
+        if (known_.size() * 2 > slots_.size()) widen();
+        return id;
     }
 
     void widen() {
@@ -135,9 +135,9 @@ class Names {
         old.swap(slots_);
         size_t mask = slots_.size() - 1;
         for (const Slot& slot : old) {
-            if (!slot.name) continue;
+            if (!slot.id) continue;
             size_t at = slot.hash & mask;
-            while (slots_[at].name) at = (at + 1) & mask;
+            while (slots_[at].id) at = (at + 1) & mask;
             slots_[at] = slot;
         }
     }
@@ -145,7 +145,7 @@ class Names {
     uint64_t key_;
     bool aside_;
     std::vector<Slot> slots_;
-    std::vector<Name> names_;
+    std::vector<Known> known_;
 };
 
 }  // namespace udiff
