@@ -1,11 +1,11 @@
 """Diffs with one mistake in each, as language models make them: ours, `git apply` and GNU patch side by side.
 
-True diffs of random edits to real files, one mistake put in; what comes out is compared with what was meant. Run by
-hand for the table of README.md:
+Each true diff of random edits to a real file gets one mistake, and the result is compared with the intended one. Run by
+hand for the table of docs/patch.md:
 
     python bench/mistakes.py --cases 1200 --short [--seed 1] [--files DIR] [--suffix .py] [--only ours] [--json]
 
-An answer is *right* (the intended bytes), *refused* (an error, nothing kept) or *wrong* (applied, other bytes).
+A result is *right* (the intended bytes), *refused* (an error, nothing kept) or *wrong* (applied, other bytes).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEUTRAL = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "
 
 @dataclass(frozen=True)
 class Case:
-    """A file, what it shall become, and the true diff between the two, all with LF."""
+    """A file, its intended content, and the true diff between the two, all with LF."""
 
     name: str
     before: bytes
@@ -47,7 +47,7 @@ class Case:
 
 
 def sources(folder: pathlib.Path, suffix: str) -> list[pathlib.Path]:
-    """Return the files that edits are made to: texts of 20 to 3000 lines, line ends LF."""
+    """Return the files that are edited: of 500 to 200 000 bytes, with plain names."""
     found = []
     for path in sorted(folder.rglob(f"*{suffix}")):
         if path.is_file() and 500 < path.stat().st_size < 200_000 and re.fullmatch(r"[\w./+-]+", str(path)):
@@ -92,7 +92,7 @@ def git_diff(before: bytes, after: bytes, name: str, context: int, work: pathlib
 
 
 def cases(count: int, context: int, seed: int, files: list[pathlib.Path]) -> Iterator[Case]:
-    """Make so many cases; blanks are put at the ends of some lines, since few files have any."""
+    """Yield `count` cases; some lines get trailing blanks, which few files have."""
     chance = random.Random(seed * 1000 + context)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
@@ -191,7 +191,7 @@ MISTAKES: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 class Bench:
-    """A folder in which the three programs are tried."""
+    """A folder in which the three programs are run."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
@@ -204,7 +204,7 @@ class Bench:
         return path
 
     def ours(self, path: pathlib.Path, diff: bytes) -> bytes | str:
-        """Return the content that our patch stages, or why it refuses."""
+        """Return the content that our patch stages, or its error."""
         try:
             read = parser.read(diff)
             with self.workspace.tree("main") as tree, Batch(tree) as batch:
@@ -256,7 +256,7 @@ def run(options: argparse.Namespace, told: Callable[[str], None]) -> Counts:
 
 
 def slips(options: argparse.Namespace, files: list[pathlib.Path]) -> Iterator[tuple[int, str, str, Case, bytes]]:
-    """Make every case with every mistake: lines of context, mistake, line end, case, diff."""
+    """Yield every case with every mistake: lines of context, mistake, line end, case, diff."""
     for context in CONTEXTS:
         for case in cases(options.cases, context, options.seed, files):
             chance = random.Random(case.diff)
@@ -286,7 +286,7 @@ def table(counts: Counts) -> str:
 
 
 def short(counts: Counts) -> str:
-    """Return the table of README.md: percent right / wrong by mistake, CRLF files in a row of their own, then all."""
+    """Return the table of docs/patch.md: percent right / wrong by mistake, then for CRLF files, then for all."""
     names = list(dict.fromkeys(key[3] for key in counts))
     sums: Counts = collections.defaultdict(collections.Counter)
     for (context, end, mistake, name), counted in counts.items():
@@ -318,8 +318,8 @@ def main() -> None:
     parser.add_argument("--work", default=None, help="a folder, such as one on tmpfs, to work in")
     parser.add_argument("--only", default="", choices=["", "ours", "git apply", "GNU patch"])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--short", action="store_true", help="the table of README.md")
-    parser.add_argument("--tell", action="store_true", help="tell each diff that ours does not get right")
+    parser.add_argument("--short", action="store_true", help="the table of docs/patch.md")
+    parser.add_argument("--tell", action="store_true", help="print each diff that ours does not get right")
     options = parser.parse_args()
     counts = run(options, print if options.tell else lambda text: None)
     if options.json:

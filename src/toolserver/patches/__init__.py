@@ -1,1 +1,1 @@
-"""Unified diffs: their headers, their parts, and staging them for the writer."""
+"""Unified diffs: reading them into parts, and staging these for the writer."""

@@ -1,4 +1,4 @@
-"""What one part of a diff says of its file: the lines of its header, and whether they contradict one another."""
+"""The header of one part of a diff: what its lines say about the file, and whether they contradict one another."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from toolserver.patches.names import Name, agree, git_names, git_splits, malform
 
 MODES = {b"100644": 0o644, b"100755": 0o755}
 SIMILARITY = (b"similarity index ", b"dissimilarity index ")
-"""The lines of a git header that say nothing, by how they begin."""
+"""How the lines of a git header begin that have no effect."""
 MAX_WHOLE = 64 * 1024 * 1024
-"""Bytes of inflated data up to which it is checked whether the data is whole."""
+"""Bytes of inflated data up to which its completeness is checked."""
 _OCTAL = re.compile(rb"[0-7]{6}")
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: ([0-7]{6}))?")
 
@@ -27,13 +27,13 @@ class Binary:
     line: int
     delta: bool
     size: int
-    """Of the inflated data."""
+    """Bytes of the inflated data, as stated."""
     data: bytes
-    """Deflated."""
+    """As in the diff, deflated."""
 
     @property
     def whole(self) -> bool:
-        """Whether the data is complete; taken for granted where it states a size that no file may have."""
+        """Whether the data is complete; assumed if it states a size that no file may have."""
         if self.size > MAX_WHOLE:
             return True
         try:
@@ -43,7 +43,7 @@ class Binary:
         return True
 
     def inflated(self) -> bytes:
-        """Return the content or the delta. Raises BadArgument where it is damaged."""
+        """Return the content or the delta. Raises BadArgument if the data is damaged."""
         stream = zlib.decompressobj()
         try:
             data = stream.decompress(self.data, self.size + 1)
@@ -59,38 +59,38 @@ class Part:
     """One part of a diff: a header and what belongs to it."""
 
     line: int
-    """Of its header, from 1."""
+    """The line of the diff where its header begins, from 1."""
     mail: int
-    """Which mail of a series it is in."""
+    """The number of its mail in a series."""
     git: bytes | None = None
-    """What follows `diff --git `; None in a plain part."""
+    """The text after `diff --git `; None in a plain part."""
     old: Name | None = None
     new: Name | None = None
     move: str = ""
-    """`rename`, `copy` or nothing."""
+    """`rename`, `copy` or empty."""
     source: bytes | None = None
     target: bytes | None = None
     new_file: bool = False
     deleted: bool = False
     old_mode: int | None = None
     mode: int | None = None
-    """What the file shall have."""
+    """The mode that the file gets."""
     index: tuple[bytes, bytes] | None = None
     index_mode: int | None = None
-    """Of both sides."""
+    """The mode in the `index` line, which is that of both sides."""
     binary: Binary | None = None
     hunks: udiff.Hunks | None = None
 
     @property
     def creates(self) -> bool:
-        """Whether the file must not exist before."""
+        """Whether the file must not exist yet."""
         return not self.move and (
             self.new_file or (self.old is not None and (self.old.raw is None or (self.git is None and self.old.epoch)))
         )
 
     @property
     def deletes(self) -> bool:
-        """Whether the file must be gone afterwards."""
+        """Whether the file is deleted."""
         return self.deleted or (self.new is not None and self.new.raw is None)
 
     @property
@@ -99,7 +99,7 @@ class Part:
 
     @property
     def alike(self) -> bool:
-        """Whether `diff --git` gives the same name on both sides, so that it has no prefix of git's."""
+        """Whether `diff --git` gives the same name on both sides, so that the name has no prefix."""
         return self.git is not None and any(old == new for old, new in git_splits(self.git, self.line))
 
 
@@ -171,11 +171,11 @@ EXTENDED: dict[bytes, Callable[[Part, bytes, int], None]] = {
     b"copy to ": lambda part, text, line: _moved(part, text, line, "copy", False),
     b"index ": _index,
 }
-"""The lines of a git header that say something, by how they begin."""
+"""How the lines of a git header begin that have an effect, and the functions that apply it."""
 
 
 def is_meant(part: Part, start: bytes, text: bytes) -> bool:
-    """Return whether a line that begins like one of a git header, but comes after other text, is one and not prose."""
+    """Return whether a line that comes after other text belongs to the git header and is not prose."""
     assert part.git is not None
     if start.endswith(b"mode "):
         return _OCTAL.fullmatch(text.strip()) is not None
@@ -190,7 +190,7 @@ def is_meant(part: Part, start: bytes, text: bytes) -> bool:
 
 
 def check(part: Part) -> None:
-    """Refuse a git header whose lines contradict one another; fill in the names that only its first line has."""
+    """Refuse a git header whose lines contradict one another. Fill in names that stand in its first line only."""
     if part.new_file and part.deleted:
         raise malformed(part.line, "one file is both new and deleted")
     if (part.new_file and part.old_mode is not None) or (part.deleted and part.mode is not None):
@@ -216,7 +216,7 @@ def check(part: Part) -> None:
 
 
 def _check_names(part: Part) -> None:
-    """Check that on either side `diff --git`, `---` or `+++` and rename or copy lines name one file."""
+    """Check that `diff --git`, `---` or `+++`, and rename or copy lines name the same file on either side."""
     assert part.git is not None
     sides = (part.old.raw if part.old else None, part.new.raw if part.new else None)
     named: list[list[bytes]] = [
@@ -230,7 +230,7 @@ def _check_names(part: Part) -> None:
         part.old = Name(None if part.new_file else raw_old, part.line)
         part.new = Name(None if part.deleted else raw_new, part.line)
         return
-    # a side that is /dev/null is named as the other one in the first line
+    # the first line gives a side that is /dev/null the name of the other
     wanted = [names or other for names, other in zip(named, reversed(named), strict=True)]
     for split in git_splits(part.git, part.line):
         if all(agree(given, name) for given, names in zip(split, wanted, strict=True) for name in names):

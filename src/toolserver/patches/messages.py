@@ -1,4 +1,4 @@
-"""The sentences of a patch: what does not apply and what to change, and what was forgiven."""
+"""The messages of `patch`: why a diff does not apply and what to change, and what was forgiven."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMS = (
     (b"<<<<<<< SEARCH", "these are SEARCH/REPLACE blocks, which `edit` takes as `old` and `new`"),
     (b"***************", "this is a context diff; `diff -u` writes a unified one"),
 )
-"""What changes in other forms are called, by the beginning of a line that tells them."""
+"""Other forms of changes: how a line begins that shows the form, and what the error calls it."""
 _NORMAL = re.compile(rb"\d+(?:,\d+)?[acd]\d+(?:,\d+)?")
 SHOWN = 200
 """Characters of a line that an error shows."""
@@ -24,7 +24,7 @@ def text(raw: bytes) -> str:
 
 
 def _line(text: bytes) -> str:
-    """Show a line so that its blanks, what cannot be seen, and bytes that are not UTF-8 can be told apart."""
+    """Return a line in quotes, with invisible characters and bytes that are not UTF-8 escaped."""
     shown = text[: 4 * SHOWN].decode(errors="surrogateescape")
     cut = "…" if len(shown) > SHOWN else ""
     return f'"{"".join(map(_letter, shown[:SHOWN]))}{cut}"'
@@ -39,7 +39,7 @@ def _letter(letter: str) -> str:
 
 
 def other_form(lines: Iterable[bytes]) -> str:
-    """Return what a text without file headers is; the empty string where it is of no form that is known."""
+    """Return what the error says of a text without file headers; empty if its form is not known."""
     before = b""
     for line in lines:
         for beginning, name in FORMS:
@@ -74,7 +74,7 @@ def misplaced(name: str, error: udiff.Misplaced) -> str:
         )
     if error.kind == "no line":
         return (
-            f"{hunk}: it only adds lines, which fit everywhere; give it context, or the line that they go behind "
+            f"{hunk}: it only adds lines, which fit everywhere; give it context, or the line after which they go "
             "with a count of 0, as in @@ -5,0 +6,2 @@"
         )
     if error.kind == "too much":
@@ -97,7 +97,7 @@ def misplaced(name: str, error: udiff.Misplaced) -> str:
 
 
 def notes(name: str, hunks: udiff.Hunks, hunk: int, header: int, stated: int, line: int, what: int) -> Iterator[str]:
-    """Tell what was forgiven in one hunk, a sentence for each thing."""
+    """Yield a sentence for each thing that was forgiven in one hunk."""
     where = f"hunk {hunk} of {name} (line {header} of the diff)"
     if what & udiff.UNNUMBERED:
         yield f"{where}: its header has no line numbers; applied at line {line}"

@@ -1,4 +1,4 @@
-"""Names in the headers of a diff: quotes, timestamps, prefixes, and whether two of them mean one file."""
+"""File names in the headers of a diff: quotes, timestamps, prefixes, and whether two names mean one file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from toolserver.errors import BadArgument
 
 GIT_PREFIXES = frozenset((b"a", b"b", b"c", b"i", b"o", b"w", b"1", b"2"))
-"""What git puts before names, `diff.mnemonicPrefix` included."""
+"""The prefixes that git writes, those of `diff.mnemonicPrefix` included."""
 DEV_NULL = b"/dev/null"
 MAX_BLANKS = 1024
-"""How many blanks of a `diff --git` line are tried as the one between its two names."""
+"""How many blanks of a `diff --git` line are tried as the separator of its two names."""
 MAX_NAME = 4 * 4096
-"""Bytes of a name as it is written: a path has at most 4096, and quotes write one as up to four."""
+"""Bytes of a name in a diff: a path has at most 4096, and an escape takes four for one."""
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? ([+-]\d\d):?(\d\d)")
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
@@ -26,14 +26,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a `---` or `+++` line as it is written there; `raw` is None for /dev/null."""
+    """The name of a `---` or `+++` line, prefix included; `raw` is None for /dev/null."""
 
     raw: bytes | None
     line: int
     epoch: bool = False
-    """Its timestamp says that there is no file."""
+    """Whether its timestamp is the epoch, which means that there is no file."""
     cut: bool = False
-    """The timestamp stood behind blanks, not behind a tab."""
+    """Whether a timestamp followed after blanks, not after a tab."""
 
 
 def malformed(line: int, text: str) -> BadArgument:
@@ -42,7 +42,7 @@ def malformed(line: int, text: str) -> BadArgument:
 
 
 def unquoted(text: bytes, line: int) -> tuple[bytes, bytes]:
-    """Split text that begins with a quoted name, as C quotes it, into the name and what follows."""
+    """Split text that begins with a name in C quotes into the name and the rest."""
     found = _QUOTED.match(text)
     if found is None:
         raise malformed(line, "a quoted name does not end")
@@ -62,7 +62,7 @@ def unquoted(text: bytes, line: int) -> tuple[bytes, bytes]:
 
 
 def side_name(text: bytes, line: int) -> Name:
-    """Read what follows `--- ` or `+++ `: a name to the tab or the line's end, or to blanks and a full timestamp."""
+    """Read the text after `--- ` or `+++ `: a name up to a tab, to blanks and a full timestamp, or to the end."""
     cut = False
     if text.startswith(b'"'):
         raw, rest = unquoted(text, line)
@@ -81,7 +81,7 @@ def side_name(text: bytes, line: int) -> Name:
 
 
 def without_stamp(text: bytes) -> tuple[bytes, bytes]:
-    """Split off blanks and a full timestamp at the end of a text; the timestamp is empty where there is none."""
+    """Return a text without the blanks and full timestamp at its end, and the timestamp, empty if there is none."""
     words = text.rsplit(b" ", 3)
     stamp = b" ".join(words[1:])
     if len(words) < 4 or _STAMP.fullmatch(stamp) is None:
@@ -105,7 +105,7 @@ def plain_name(text: bytes, line: int) -> bytes:
 
 
 def checked(raw: bytes, line: int, bare: bytes | None) -> bytes:
-    """Refuse a name that is empty or absolute, as it is or without its prefix (`bare`; None: it has none)."""
+    """Refuse a name that is empty or absolute with its prefix or without it (`bare`; None if it has none)."""
     if not raw.strip():
         raise malformed(line, "the file's name is missing")
     if raw.startswith(b"/") or (bare or b"").startswith(b"/"):
@@ -116,7 +116,7 @@ def checked(raw: bytes, line: int, bare: bytes | None) -> bytes:
 
 
 def is_epoch(stamp: bytes) -> bool:
-    """Return whether a timestamp is the first second of 1970, in any zone."""
+    """Return whether a timestamp is 1970-01-01 00:00:00 UTC, in any zone."""
     found = _STAMP.fullmatch(stamp.strip())
     if found is None or (found[3] or b"").strip(b"0"):
         return False
@@ -129,7 +129,7 @@ def is_epoch(stamp: bytes) -> bool:
 
 
 def stripped(name: bytes) -> bytes | None:
-    """Return a name without its first component; None where it has one only, or begins with `..`."""
+    """Return a name without its first component; None if it has only one or begins with `..`."""
     prefix, slash, rest = name.partition(b"/")
     return rest if slash and prefix != b".." else None
 
@@ -147,7 +147,7 @@ def agree(one: bytes, other: bytes) -> bool:
 
 
 def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
-    """Return all ways to read what follows `diff --git ` as two names, quoted or not."""
+    """Yield all ways to read the text after `diff --git ` as two names, quoted or not."""
     check_length(text, 2 * MAX_NAME + 5, line)
     if text.startswith(b'"'):
         first, rest = unquoted(text, line)
@@ -171,7 +171,7 @@ def git_splits(text: bytes, line: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def name_one_file(text: bytes) -> bool:
-    """Return whether what follows `diff --git ` is the old and the new name of one file."""
+    """Return whether the text after `diff --git ` is the old and the new name of one file."""
     try:
         git_names(text, 1)
     except BadArgument:
@@ -180,9 +180,9 @@ def name_one_file(text: bytes) -> bool:
 
 
 def git_names(text: bytes, line: int) -> tuple[bytes, bytes]:
-    """Read the two names of a `diff --git` line that nothing else names: they mean one file.
+    """Return the two names of a `diff --git` line, which must mean one file.
 
-    Raises BadArgument where they do not, or where the line can be parted in several such ways.
+    Raises BadArgument if they do not, or if the line can be split in several such ways.
     """
     found = {(old, new) for old, new in git_splits(text, line) if agree(old, new)}
     if len(found) > 1:

@@ -1,4 +1,4 @@
-"""Reads a unified diff, git's or a plain one, into its parts: what is to be done with which file (section 4)."""
+"""Reads a unified diff, git's or plain, into parts that say what to do with which file (specification, section 4)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from toolserver.patches.names import malformed, name_one_file, side_name
 
 _BINARY = re.compile(rb"(literal|delta) ([0-9]{1,9})")
 FIRST_LINES = 1000
-"""How many lines of a text without file headers are looked at to say what it is."""
+"""How many lines of a text without file headers are searched for its form."""
 _CUT = "the diff ends within a binary patch: it was cut"
 
 
 @dataclass(slots=True)
 class Parts:
-    """A whole diff: its parts in order, and what was forgiven in reading it."""
+    """A whole diff: its parts in order, and notes on what was forgiven while reading it."""
 
     parts: list[Part] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def read(text: bytes) -> Parts:
-    """Read a diff. Raises BadArgument with the line of the diff that is wrong."""
+    """Read a diff. Raises BadArgument that names the wrong line of the diff."""
     return _Reading(text.removeprefix(codecs.BOM_UTF8)).read()
 
 
@@ -42,9 +42,9 @@ class _Reading:
         self.at = 0
         self.mail = 0
         self.half = -1
-        """The first half of a file header since the last header or body, as an index."""
+        """The index of the first half of a file header after the last header or body; -1 for none."""
         self.header_end = 0
-        """The index of the line after the last one of a git header."""
+        """The index of the line after the last line taken for a git header."""
 
     def read(self) -> Parts:
         kind = udiff.TEXT
@@ -61,11 +61,11 @@ class _Reading:
         return self.out
 
     def other_form(self) -> str:
-        """Say what the text is where it has no file header but is a change in another form that is known."""
+        """Return what the error says of a text without file headers; empty if its form is not known."""
         return other_form(self.diff.line(at) for at in range(min(len(self.diff), FIRST_LINES)))
 
     def line(self, kind: int) -> None:
-        """Take one line that is more than text."""
+        """Read on from a line that is not text."""
         if kind == udiff.HUNK:
             self.hunks()
         elif kind == udiff.PAIR:
@@ -90,14 +90,14 @@ class _Reading:
             self.at = self.diff.message_end(self.at)
 
     def check_half(self) -> None:
-        """Refuse a hunk that comes after one half of a file header: nobody knows which file it is for."""
+        """Refuse a hunk after one half of a file header, since its file is not known."""
         if self.half >= 0:
             raise malformed(
                 self.half + 1,
                 "a file header is a `--- ` line and a `+++ ` line after it; one of the two is missing here",
             )
 
-    # -------------------------------------------------------------------------------------------------- what is read
+    # ---------------------------------------------------------------------------------------------- kinds of lines
 
     def hunks(self) -> None:
         self.check_half()
@@ -145,7 +145,7 @@ class _Reading:
         self.header_end = self.at
 
     def heads(self, at: int) -> bool:
-        """Return whether a line comes after a `diff --git` line in a header; after empty lines only git's own do."""
+        """Return whether the line at an index goes on with a header that `diff --git` began."""
         kind, found = self.diff.next(at, True, True)
         if found == at and kind not in (udiff.GIT, udiff.MAIL, udiff.END):
             return True
@@ -156,7 +156,7 @@ class _Reading:
         )
 
     def extended(self) -> None:
-        """Take a line of a git header; after other text it counts only where it cannot be read as prose."""
+        """Read a line of a git header. After other text it must not read as prose."""
         part, line, text = self.part, self.at + 1, self.diff.line(self.at)
         assert part is not None
         in_sequence = self.at == self.header_end or self.diff.line(self.at - 1).startswith(headers.SIMILARITY)
@@ -183,13 +183,13 @@ class _Reading:
         if forward is None:
             raise malformed(self.at + 1, "a binary patch begins with `literal SIZE` or `delta SIZE`")
         part.binary = forward
-        self.binary_half()  # the way back, which is not needed but must be whole
+        self.binary_half()  # the reverse patch is not used, but must be complete
 
     def binary_size(self, at: int) -> re.Match[bytes] | None:
         return _BINARY.fullmatch(self.diff.line(at)) if at < len(self.diff) else None
 
     def binary_half(self) -> Binary | None:
-        """Read one half of a binary patch; None where none begins here. Raises BadArgument where it was cut."""
+        """Read one half of a binary patch; None if there is none here. Raises BadArgument if the diff ends in it."""
         line = self.at + 1
         found = self.binary_size(self.at)
         if found is None:
@@ -212,7 +212,7 @@ class _Reading:
     # ------------------------------------------------------------------------------------------------- end of a part
 
     def finish(self) -> None:
-        """Check the part that ends here and keep it."""
+        """Check the current part and add it to the result."""
         part, self.part = self.part, None
         if part is None:
             return
@@ -226,7 +226,7 @@ class _Reading:
 
 
 def _unsupported(line: bytes) -> str:
-    """Return what to say more of a line that no hunk can hold, where another form of diff has such lines."""
+    """Return what to add to the error for a line that belongs to another form of diff."""
     if line.startswith(b"@@@"):
         return "; this is the combined diff of a merge, `git diff` of two commits writes one that can be applied"
     if (b"[-" in line and b"-]" in line) or (b"{+" in line and b"+}" in line):

@@ -1,4 +1,4 @@
-"""Stages a diff that has been read in a batch of the writer: names, contents, modes (specification, section 4)."""
+"""Stages the parts of a diff in a batch of the writer: names, contents, modes (specification, section 4)."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from toolserver.workspace.paths import Place, Tree
 from toolserver.writing.batch import Batch, File
 
 MAX_WORK = 4 * 1024**3
-"""Bytes of files that hunks of one diff are placed in, counted for each part: parts for one large file add up."""
+"""Bytes of the files in which the hunks of one diff are placed; a file counts once for each of its parts."""
 NOTES = 1000
-"""How many notes an answer holds; how many more there were is told in one line."""
+"""How many notes an answer holds; one more says how many were left out."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a patch did: the files touched, root-relative, and what was forgiven."""
+    """The result of a patch: the files touched, root-relative and in order, and the notes."""
 
     files: dict[bytes, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def places(tree: Tree, cwd: bytes, diff: Parts) -> list[Place]:
-    """Return every place that a name of the diff can mean, for the writer to serialise.
+    """Return every place that a name of the diff can mean, so that the writer can serialise calls.
 
-    Raises BadArgument or OutsideTree for a name that no reading makes usable.
+    Raises BadArgument, OutsideTree or ToolError for a name that cannot be used.
     """
     found: dict[bytes, Place] = {}
     for part in diff.parts:
@@ -56,7 +56,7 @@ def _names(part: Part) -> Iterator[tuple[bytes, int]]:
 
 
 def _readings(raw: bytes) -> list[bytes]:
-    """Return the names that a name of a header can mean, without its prefix first."""
+    """Return the names that a name in a header can mean, the one without a prefix first."""
     bare = stripped(raw)
     return [raw] if bare is None else [bare] if prefix_of(raw) in GIT_PREFIXES else [bare, raw]
 
@@ -72,7 +72,7 @@ def _place(tree: Tree, cwd: bytes, name: bytes, line: int) -> Place:
 def stage(batch: Batch, cwd: bytes, diff: Parts) -> Outcome:
     """Stage all of a diff in a batch. `cwd` is the link-free path that its names are relative to.
 
-    Raises ToolError where a part does not apply, BadArgument where it cannot be read after all.
+    Raises ToolError if a part does not apply, BadArgument if its binary data is damaged.
     """
     batch.keep.add(cwd)
     staging = _Staging(batch, cwd, diff)
@@ -86,7 +86,7 @@ def stage(batch: Batch, cwd: bytes, diff: Parts) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A file as it was before a diff, or before a mail of a series; no content: it was not there."""
+    """A file before a diff, or before a mail of a series; the content is None if there was none."""
 
     content: bytes | None
     mode: int | None
@@ -102,17 +102,17 @@ class _Staging:
         self.out = Outcome(notes=list(diff.notes))
         self.mail = diff.parts[0].mail
         self.before: dict[bytes, _Before] = {}
-        """Files that earlier mails have changed, as they left them; all others are as on disk."""
+        """Files changed by earlier mails, as these left them; all others are as on disk."""
         self.changed: dict[bytes, File] = {}
         """Files that this mail has changed so far, by link-free path."""
         self.left_out = 0
-        """How many notes there are beside those in `out`."""
+        """How many notes were not added to `out`."""
         self.work = 0
-        """Bytes of files that hunks were placed in so far."""
+        """Bytes that count against MAX_WORK so far."""
         self.displaced: dict[bytes, _Before] = {}
-        """Files whose place a rename took before they were themselves renamed."""
+        """Files that a rename replaced before they were renamed themselves."""
         self.leaving: dict[bytes, int] | None = None
-        """The last part of this mail that renames a file away; worked out when a rename's target exists."""
+        """By file, the last part of this mail that renames it; filled in when a rename's target exists."""
 
     def take(self, number: int, part: Part) -> None:
         if part.mail != self.mail:
@@ -148,10 +148,10 @@ class _Staging:
 
     def _refuse_existing(self, place: Place, file: File) -> None:
         if file.exists or (not file.to_remove and self.batch.is_link(place)):
-            raise ToolError(f"{place.given} exists already; the diff makes it anew")
+            raise ToolError(f"{place.given} exists already, and the diff creates it")
 
     def _change(self, part: Part) -> None:
-        """Modify a file or delete it."""
+        """Stage a part that modifies a file or deletes it."""
         found = self._existing(part)
         if found is None:
             self._create(part)
@@ -205,7 +205,7 @@ class _Staging:
         self._touch(target, new)
 
     def _leaves_later(self, number: int, file: File) -> bool:
-        """Whether a later part of the same mail renames what stands at a rename's target: git means both at once."""
+        """Return whether a later part of the mail renames the file at a rename's target: git does both at once."""
         if self.leaving is None:
             self.leaving = {}
             for later, part in enumerate(self.diff.parts[number + 1 :], number + 1):
@@ -218,7 +218,7 @@ class _Staging:
     # --------------------------------------------------------------------------------------------------------- names
 
     def _created(self, part: Part) -> Place:
-        """Return the place of a new file. Raises ToolError where its name has two readings."""
+        """Return the place of a new file. Raises ToolError if its name has two readings."""
         name = part.new if part.new is not None and part.new.raw is not None else part.old
         assert name is not None
         raw = name.raw
@@ -240,9 +240,9 @@ class _Staging:
         return plain
 
     def _existing(self, part: Part) -> tuple[Place, File] | None:
-        """Return the file to change; None: a plain diff makes it.
+        """Return the file to change: by its new name, else by its old one; None if a plain diff creates it.
 
-        The new name where it exists, else the old one. Raises ToolError where a name has two readings or none.
+        Raises ToolError if a name has two readings that exist, or none.
         """
         both = [side for side in (part.old, part.new) if side is not None and side.raw is not None]
         names = {side.raw: side.line for side in both if side.raw is not None}
@@ -289,7 +289,7 @@ class _Staging:
     # ------------------------------------------------------------------------------------------------------ contents
 
     def _changed(self, part: Part, place: Place, file: File, content: bytes) -> bytes:
-        """Return the content after a part. Raises ToolError where it does not apply or changes nothing."""
+        """Return the content after a part. Raises ToolError if the part does not apply or changes nothing."""
         if part.binary is not None:
             changed = _binary(part, place, content, self.batch.limit)
         elif part.hunks is not None:
@@ -318,7 +318,7 @@ class _Staging:
 
 
 def _differing_prefix(part: Part) -> bool:
-    """Whether the two names of a plain diff differ in nothing but their first component."""
+    """Return whether the two names of a plain diff differ in their first component only."""
     if part.git is not None or part.old is None or part.new is None or part.old.raw is None or part.new.raw is None:
         return False
     bare = stripped(part.old.raw)
@@ -326,7 +326,7 @@ def _differing_prefix(part: Part) -> bool:
 
 
 def _check_mode(part: Part, place: Place, file: File) -> None:
-    """Refuse a change of the mode alone where the file's is not the old one, or the new one already."""
+    """Refuse a change of the mode alone if the file does not have the old mode, or has the new one already."""
     mode = 0o755 if file.mode & stat.S_IXUSR else 0o644
     if part.old_mode not in (None, mode):
         raise ToolError(f"{place.given} has the mode 100{mode:o}, not the old mode 100{part.old_mode:o} of the diff")
@@ -360,7 +360,7 @@ def _binary(part: Part, place: Place, content: bytes, limit: int) -> bytes:
 
 
 def _named(content: bytes, name: bytes) -> bool:
-    """Return whether git names a content so; a shortened name is compared as far as it goes."""
+    """Return whether a content has this git id, which may be abbreviated."""
     kind = hashlib.sha256 if len(name) > 40 else hashlib.sha1
     found = kind(b"blob %d\0" % len(content), usedforsecurity=False)
     found.update(content)

@@ -14,7 +14,7 @@ from toolserver.patches import parser, staging
 from toolserver.workspace.paths import shown
 
 INLINE = 16 * 1024
-"""Bytes of a diff that is read on the event loop, well below a millisecond."""
+"""Bytes of a diff up to which it is read on the event loop, in well below a millisecond."""
 
 
 class PatchArguments(Arguments, kw_only=True, frozen=True):
@@ -31,7 +31,7 @@ class PatchArguments(Arguments, kw_only=True, frozen=True):
 
 
 async def run(call: Call, args: PatchArguments) -> Answer:
-    """Apply a diff, all of it or nothing."""
+    """Apply a whole diff or nothing of it."""
     try:
         text = args.diff.encode()
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ TOOL = Tool(
     "binary patches; all of it or nothing. Context must match; wrong line numbers, wrong counts, `@@ @@` without "
     "numbers, lost blanks at line ends, a missing last line end, names without a/ b/, prose and a code fence around "
     "the diff are put right where only one reading fits, never by a guess. An LF diff fits a CRLF file. At most 10 MiB "
-    "per file. Answers {cwd, files} with the files touched, relative to the root, `notes` on what was put right. An "
+    "per file. Returns {cwd, files} with the files touched, relative to the root, `notes` on what was put right. An "
     "error names the hunk, the file and the line that differs: `read` the file there and send a corrected diff. For a "
     "single replacement use `edit`.",
     PatchArguments,
