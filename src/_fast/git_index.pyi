@@ -1,7 +1,7 @@
 """Which paths git's index holds.
 
 Paths are bytes, relative to the tree's root, `/`-separated, without a slash at either end; the root itself is empty.
-A walk without the GIL uses the pxd; these objects are the same thing for everyone else.
+A walk without the GIL uses the pxd; these classes are for Python.
 """
 
 class Tracked:
@@ -9,7 +9,7 @@ class Tracked:
 
     Reads versions 2, 3 and 4, with object names of `hash_size` bytes (20 or 32). Of a split index `shared` is the file
     that `shared_index` names. Submodules and folded directories (sparse index) are no files and left out. Without an
-    index nothing is tracked. Raises ValueError for one that is broken; the checksum is not looked at, as in git.
+    index nothing is tracked. Raises ValueError for one that is broken; the checksum is not checked, as in git.
     """
 
     def __init__(self, index: bytes | None = None, shared: bytes | None = None, hash_size: int = 20) -> None: ...

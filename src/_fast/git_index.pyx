@@ -55,7 +55,7 @@ cdef int _entry(
     index_t* x, const uint8_t* data, size_t n, size_t* at, size_t hash_size, uint32_t version, path_t* before,
     path_t* path
 ) noexcept nogil:
-    """Read the entry at `at` and move it to the next; `before` is the entry in front, which version 4 builds on."""
+    """Read the entry at `at` and move it to the next; `before` is the entry before it, which version 4 builds on."""
     cdef size_t fixed = FIXED + hash_size + 2
     cdef size_t start = at[0], name, end, keep = 0, strip
     cdef uint32_t mode, flags
@@ -340,14 +340,12 @@ cdef int _begins(
 cdef int tracked_file(
     const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil:
-    """See the pxd."""
     return _begins(tracked, dir_path, dir_len, name, name_len, False)
 
 
 cdef int tracked_below(
     const tracked_t* tracked, const char* dir_path, size_t dir_len, const char* name, size_t name_len
 ) noexcept nogil:
-    """See the pxd."""
     return _begins(tracked, dir_path, dir_len, name, name_len, True)
 
 
@@ -381,8 +379,6 @@ cdef int _track(
 
 
 cdef class Tracked:
-    """See the stub."""
-
     def __cinit__(self, bytes index=None, bytes shared=None, size_t hash_size=20):
         cdef const uint8_t* data
         cdef const uint8_t* base
@@ -414,22 +410,19 @@ cdef class Tracked:
         return self.p.count if self.p != NULL else 0
 
     def paths(self):
-        """See the stub."""
         cdef size_t i
-        cdef list answer = []
+        cdef list paths = []
         for i in range(self.p.count if self.p != NULL else 0):
-            answer.append(PyBytes_FromStringAndSize(self.p.text + self.p.at[i], self.p.at[i + 1] - self.p.at[i]))
-        return answer
+            paths.append(PyBytes_FromStringAndSize(self.p.text + self.p.at[i], self.p.at[i + 1] - self.p.at[i]))
+        return paths
 
     def file(self, bytes directory not None, bytes name not None):
-        """See the stub."""
         return bool(tracked_file(
             self.p, PyBytes_AS_STRING(directory), PyBytes_GET_SIZE(directory),
             PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name),
         ))
 
     def below(self, bytes directory not None, bytes name not None):
-        """See the stub."""
         return bool(tracked_below(
             self.p, PyBytes_AS_STRING(directory), PyBytes_GET_SIZE(directory),
             PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name),
@@ -437,7 +430,6 @@ cdef class Tracked:
 
 
 def shared_index(bytes index not None, size_t hash_size=20):
-    """See the stub."""
     cdef index_t own
     cdef const uint8_t* data
     cdef const uint8_t* link = NULL

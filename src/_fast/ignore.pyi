@@ -1,7 +1,7 @@
 """Git's ignore rules.
 
 Paths are bytes, relative to the tree's root, `/`-separated, without a slash at either end; the root itself is empty.
-A walk without the GIL uses the pxd; these objects are the same thing for everyone else.
+A walk without the GIL uses the pxd; these classes are for Python.
 """
 
 IGNORE_FILES: tuple[bytes, ...]
@@ -27,7 +27,7 @@ class Rules:
     def ignored(self, directory: bytes, name: bytes, is_dir: bool) -> bool:
         """Whether the last rule that fits an entry of `directory` ignores it (specification, section 5, for the rank).
 
-        `directory` is that of these rules or one below it. What lies below an ignored directory is not to be asked.
+        `directory` is that of these rules or one below it. Do not ask about what lies below an ignored directory.
         """
 
 class BaseRules(Rules):
@@ -36,7 +36,7 @@ class BaseRules(Rules):
     def __init__(self, excludes: bytes | None = None, info_exclude: bytes | None = None) -> None: ...
 
 def decide(gitignore: bytes, dotignore: bytes, paths: bytes) -> bytes:
-    """Judge paths, one a line and a directory's with a slash behind it, by the two files of the top: a `1` or `0` each.
+    """Judge paths, one a line and a directory's with a slash after it, by the two files of the top: a `1` or `0` each.
 
     Each path is judged alone, whatever holds for the directories above it. Made for a fuzzer.
     """

@@ -113,7 +113,7 @@ cdef bint _named_class(const char* name, size_t n, wild_t* w) noexcept nogil:
 
 
 cdef size_t _class(wild_t* w, const uint8_t* p, size_t n) noexcept nogil:
-    """Read a class as git's wildmatch does; `p` is behind the `[`. Answers the bytes read, 0 = it can never match."""
+    """Read a class as git's wildmatch does; `p` is after the `[`. Return the bytes read, 0 = it can never match."""
     cdef size_t at = 0, end
     cdef int before = -1    # what a following `-` ranges from
     cdef uint8_t byte
@@ -192,7 +192,7 @@ cdef bint _pattern(wild_t* w, const uint8_t* p, size_t n, bint slashed) noexcept
                 wild_deep(w)
             elif p[at + 1] == c"/":
                 if at + 2 == n:
-                    return False    # an empty name behind the slash
+                    return False    # an empty name after the slash
                 wild_deep(w)
                 at += 1
             elif p[at + 1] == c"\\" and at + 2 < n and p[at + 2] == c"/":
@@ -219,7 +219,7 @@ cdef void _line(wild_t* w, const uint8_t* line, size_t n) noexcept nogil:
     nul = <const uint8_t*>memchr(line, 0, n)
     if nul != NULL:
         n = nul - line
-    while at < n:   # blanks at the end are dropped, but for one behind a backslash
+    while at < n:   # blanks at the end are dropped, but for one after a backslash
         if line[at] == c"\\" and at + 1 < n:
             at += 2
             kept = at
@@ -249,12 +249,12 @@ cdef void _line(wild_t* w, const uint8_t* line, size_t n) noexcept nogil:
         wild_drop(w)
 
 
-cdef int _parse(const char* text, size_t n, wild_t** answer) noexcept nogil:
-    """Read the contents of a rule file; `answer` is NULL where it holds no rule. 0, or -1 = out of memory."""
+cdef int _parse(const char* text, size_t n, wild_t** out) noexcept nogil:
+    """Read the contents of a rule file; `out` is set to NULL where it holds no rule. 0, or -1 = out of memory."""
     cdef const char* end
     cdef size_t size
     cdef wild_t* w
-    answer[0] = NULL
+    out[0] = NULL
     if text == NULL or n == 0:
         return 0
     w = wild_new(False)
@@ -277,7 +277,7 @@ cdef int _parse(const char* text, size_t n, wild_t** answer) noexcept nogil:
     if wild_count(w) == 0:
         wild_free(w)
         return 0
-    answer[0] = w
+    out[0] = w
     return 0
 
 
@@ -468,9 +468,9 @@ cdef class BaseRules(Rules):
 
 def decide(bytes gitignore not None, bytes dotignore not None, bytes paths not None):
     cdef Rules rules = BaseRules().push(b"", gitignore, dotignore)
-    cdef list answer = []
+    cdef list judged = []
     cdef bytes path, directory, name
     for path in paths.split(b"\n"):
         directory, _, name = path.removesuffix(b"/").rpartition(b"/")
-        answer.append(b"1" if rules.ignored(directory, name, path.endswith(b"/")) else b"0")
-    return b"".join(answer)
+        judged.append(b"1" if rules.ignored(directory, name, path.endswith(b"/")) else b"0")
+    return b"".join(judged)

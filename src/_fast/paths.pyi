@@ -6,8 +6,8 @@ NO_SYMLINKS: int
 def collapse(path: bytes) -> bytes | None:
     """Resolve `.`, `..` and doubled slashes by name alone.
 
-    Answers the components joined by single slashes, without one in front or behind; empty for the directory itself.
-    None: `..` leads above the start. A leading slash is not told apart; check for it before.
+    Return the components joined by single slashes, none at the start or the end; empty for the directory itself, None
+    where `..` leads above the start. A leading slash is dropped: check for an absolute path before.
     """
 
 def open_beneath(directory: int, path: bytes, flags: int, mode: int = 0, resolve: int = 0) -> int:

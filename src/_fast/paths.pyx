@@ -1,44 +1,26 @@
 """Paths as bytes: collapsed by name, and opened beneath a directory descriptor (openat2)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EAGAIN, EINTR, errno
+from libc.errno cimport errno
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memchr, memcpy, memset
+from libc.string cimport memchr, memcpy
 
 import os
 
-cdef extern from "fcntl.h" nogil:
+cdef extern from "beneath.h" nogil:
     enum:
-        O_CLOEXEC
-
-cdef extern from "unistd.h" nogil:
-    long syscall(long number, ...)
-
-cdef extern from *:
-    """
-    #include <linux/openat2.h>
-    #include <sys/syscall.h>
-    #ifndef SYS_openat2
-    #define SYS_openat2 437
-    #endif
-    """
-    struct open_how:
-        uint64_t flags
-        uint64_t mode
-        uint64_t resolve
-    enum:
-        SYS_openat2
-        RESOLVE_NO_XDEV
-        RESOLVE_NO_MAGICLINKS
         RESOLVE_NO_SYMLINKS
-        RESOLVE_BENEATH
+
+cdef extern from "beneath.h" namespace "beneath" nogil:
+    int c_open_beneath "beneath::open_beneath"(
+        int directory, const char* path, int flags, int mode, uint64_t resolve
+    ) noexcept
 
 NO_SYMLINKS = RESOLVE_NO_SYMLINKS
 
 
 def collapse(bytes path not None):
-    """See the stub."""
     cdef const char* data = PyBytes_AS_STRING(path)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(path)
     cdef char* out = <char*>malloc(size + 1)
@@ -71,26 +53,14 @@ def collapse(bytes path not None):
 
 
 def open_beneath(int directory, bytes path not None, int flags, int mode=0, int resolve=0):
-    """See the stub."""
-    cdef open_how how
     cdef const char* name = PyBytes_AS_STRING(path)
-    cdef long fd
-    cdef int tries = 0
+    cdef int fd, failed = 0
     if PyBytes_GET_SIZE(path) == 0:
         name = "."
-    memset(&how, 0, sizeof(how))
-    how.flags = <uint64_t>(flags | O_CLOEXEC)
-    how.mode = <uint64_t>mode
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | <uint64_t>resolve
-    while True:
-        with nogil:
-            fd = syscall(SYS_openat2, directory, name, &how, sizeof(how))
-        if fd >= 0:
-            return fd
-        if errno == EINTR:
-            continue
-        # EAGAIN: the kernel could not prove that `..` of a link stayed below, since something was renamed meanwhile
-        if errno == EAGAIN and tries < 128:
-            tries += 1
-            continue
-        raise OSError(errno, os.strerror(errno), os.fsdecode(path))
+    with nogil:
+        fd = c_open_beneath(directory, name, flags, mode, <uint64_t>resolve)
+        if fd < 0:
+            failed = errno
+    if fd < 0:
+        raise OSError(failed, os.strerror(failed), os.fsdecode(path))
+    return fd

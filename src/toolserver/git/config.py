@@ -191,7 +191,7 @@ def _value(source: _Source) -> bytes | None:
 
 
 def expand(path: bytes, home: bytes | None) -> bytes | None:
-    """Return a path of a configuration with `~` and `~user` expanded; None where nobody has that home."""
+    """Return a path of a configuration with `~` and `~user` expanded; None where there is no such home."""
     if not path.startswith(b"~"):
         return path
     user, slash, rest = path[1:].partition(b"/")

@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class GitRules:
-    """What git's files say about a tree; the same object is answered as long as nothing of it changed."""
+    """What git's files say about a tree; the same object is returned as long as nothing of it changed."""
 
     base: BaseRules
     """The rules of the excludes file and of info/exclude."""

@@ -43,7 +43,7 @@ def platform_token_file() -> str | None:
 def make_token_file(root: bytes) -> str:
     """Return the root's own token file, with a random token made where there is none. Raises OSError.
 
-    It comes into being whole and with mode 0600; of two servers that start at once both use the same.
+    It is made whole, with mode 0600; two servers that start at once use the same token.
     """
     make_directory(root)
     path = own_token_file(root)

@@ -37,7 +37,7 @@ class StateFile:
     """
 
     def __init__(self, root: bytes, name: bytes, temps: Temps) -> None:
-        """`root` is the absolute, link-free path of the directory; `temps` notes names that a kill may leave behind."""
+        """`root` is the absolute, link-free path of the directory; `temps` records names that a kill would leave."""
         self._root = root
         self._name = name
         self._temps = temps
@@ -80,7 +80,7 @@ class StateFile:
             os.fsync(kd)
 
     def set_aside(self) -> str:
-        """Rename the file to `NAME.corrupt-TIME`, never over another one, and answer the new name. Raises OSError."""
+        """Rename the file to `NAME.corrupt-TIME`, never over another one, and return the new name. Raises OSError."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()).encode()
         with self._directory() as kd:
             for number in range(_SET_ASIDE):

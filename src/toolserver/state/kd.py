@@ -12,7 +12,7 @@ from toolserver.workspace.names import KD
 def open_kd(root: int, below: bytes = KD) -> int:
     """Open the server's own directory `.kd` below a root descriptor, or one inside it; made where it is missing.
 
-    `.kd/.gitignore` keeps it out of git. Raises OSError; ELOOP where somebody has put a link in its place.
+    `.kd/.gitignore` keeps it out of git. Raises OSError; ELOOP where a link is in its place.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY
     try:

@@ -155,7 +155,7 @@ class Tree:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def open_real(self, path: bytes, flags: int, mode: int = 0) -> int:
-        """Open a link-free path as `real` answers it. OSError ELOOP: a link stands on the way (now)."""
+        """Open a link-free path as `real` returns it. Raises OSError ELOOP where a link is on the way by now."""
         try:
             return open_beneath(self.fd, path, flags, mode, NO_SYMLINKS)
         except OSError as error:
@@ -179,8 +179,8 @@ class Tree:
     def real(self, place: Place) -> bytes:
         """Return the root-relative path of a place with all links of its longest existing prefix resolved.
 
-        Raises OutsideTree when it ends outside, OSError ELOOP for a loop. Only `open_real` may use the answer: what
-        stands there can be swapped meanwhile, which `open_real` notices.
+        Raises OutsideTree when it ends outside, OSError ELOOP for a loop. Use the path with `open_real`
+        alone: what is there can be replaced meanwhile, which `open_real` notices.
         """
         try:
             os.close(open_beneath(self.fd, place.path, os.O_PATH, resolve=NO_SYMLINKS))
@@ -220,7 +220,7 @@ class Tree:
         return fd, status
 
     def directory(self, given: str | bytes | None, field: str = "cwd") -> tuple[int, bytes]:
-        """Open the `cwd` of a call (None: the root); answer the descriptor and its link-free root-relative path."""
+        """Open the `cwd` of a call (None: the root); return the descriptor and its link-free root-relative path."""
         if given is None:
             return os.dup(self.fd), b""
         return self.locate(self.place(given, field), os.O_PATH | os.O_DIRECTORY)
@@ -234,7 +234,7 @@ class Tree:
         return path
 
     def locate(self, place: Place, flags: int) -> tuple[int, bytes]:
-        """Open a place as `open` does, and answer the link-free root-relative path of what was opened, too."""
+        """Open a place as `open` does; return the descriptor and its link-free root-relative path."""
         try:
             return self.open_real(place.path, flags), place.path
         except OSError as error:
