@@ -37,6 +37,7 @@ class Grep(Walk):
         *,
         file: bytes | None = None,
         leave_agents: bool = False,
+        from_root: bool = False,
         width: int = 1,
         run: int = 256,
         mode: Literal["content", "files", "count"] = "content",

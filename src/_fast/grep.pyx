@@ -39,6 +39,7 @@ from toolserver._fast.walk cimport (
     walk_hold,
     walk_missed,
     walk_next,
+    walk_pause,
     walk_target,
     walk_unhold,
     walk_wait,
@@ -685,6 +686,9 @@ cdef class Grep(Walk):
                 if slot.piece_at <= slot.text_size:
                     self.judge_piece(slot)
                     if ticks() >= slot.walker.deadline:
+                        with nogil:
+                            walk_pause(slot.walker)
+                        self.check()
                         return True
                 else:
                     self.end_judging(slot)

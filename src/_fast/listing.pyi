@@ -18,6 +18,7 @@ class Listing(Walk):
         *,
         file: bytes | None = None,
         leave_agents: bool = False,
+        from_root: bool = False,
         width: int = 1,
         run: int = 256,
         most: int = 5000,

@@ -35,6 +35,7 @@ using beneath::shortage;
 enum Kind : uint8_t { OTHER = 0, FILE = 1, DIRECTORY = 2, LINK = 3 };
 
 constexpr int DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+constexpr int PASSING_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 inline int flag(const int *at) noexcept { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 inline void raise_flag(int *at, int value = 1) noexcept { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
@@ -42,77 +43,98 @@ inline void retain(long *count) noexcept { __atomic_add_fetch(count, 1, __ATOMIC
 /* Whether that was the last reference. */
 inline bool release(long *count) noexcept { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0; }
 
+/* What was given to the kernel to open directories. */
+struct Opened {
+    uint64_t calls, bytes;
+};
+
 /* Open a directory below `root` without following any link; `path` is relative and of names alone, empty for `root`
- * itself. So each name is one of the directory before it, and nothing leads up: RESOLVE_BENEATH would only cost time. One
- * component at a time where the kernel has no openat2, or the path is longer than it takes at once. -1 and errno. */
-inline int open_directory(int root, const char *path, size_t size) noexcept {
-    if (size == 0) return openat(root, ".", DIRECTORY_FLAGS);
-    const int direct = open_resolved(root, path, DIRECTORY_FLAGS, 0, RESOLVE_NO_SYMLINKS);
-    if (direct >= 0 || (errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG)) return direct;
-    int at = root;
+ * itself. So each name is one of the directory before it, and nothing leads up: RESOLVE_BENEATH would only cost time. In
+ * parts where the path is longer than the kernel takes at once, which are single names where it has no openat2. -1 and
+ * errno. */
+inline int open_directory(int root, const char *path, size_t size, int flags = DIRECTORY_FLAGS,
+                          Opened *opened = nullptr) noexcept {
+    if (size == 0) return openat(root, ".", flags);
+    int at = root, got = -1;
+    bool whole = true;  /* the kernel has openat2 */
     for (size_t begin = 0; begin < size;) {
-        const void *slash = std::memchr(path + begin, '/', size - begin);
+        const size_t rest = size - begin;
+        const void *slash = !whole             ? std::memchr(path + begin, '/', rest)
+                            : rest >= PATH_MAX ? memrchr(path + begin, '/', PATH_MAX)
+                                               : nullptr;
         const size_t end = slash ? static_cast<size_t>(static_cast<const char *>(slash) - path) : size;
-        char name[NAME_MAX + 1];
-        if (end - begin > NAME_MAX) {
-            if (at != root) close(at);
-            errno = ENAMETOOLONG;
-            return -1;
+        char part[PATH_MAX];
+        got = -1;
+        errno = ENAMETOOLONG;
+        if (end - begin < sizeof part) {
+            std::memcpy(part, path + begin, end - begin);
+            part[end - begin] = 0;
+            const int how = end == size ? flags : PASSING_FLAGS;
+            got = whole ? open_resolved(at, part, how, 0, RESOLVE_NO_SYMLINKS) : openat(at, part, how);
+            if (opened) {
+                opened->calls++;
+                opened->bytes += end - begin;
+            }
+            if (got < 0 && whole && (errno == ENOSYS || errno == EPERM)) {
+                whole = false;
+                continue;
+            }
         }
-        std::memcpy(name, path + begin, end - begin);
-        name[end - begin] = 0;
-        const int next = openat(at, name, DIRECTORY_FLAGS);
         const int failed = errno;
         if (at != root) close(at);
-        if (next < 0) {
-            errno = failed;
-            return -1;
-        }
-        at = next;
+        errno = failed;
+        if (got < 0) return -1;
+        at = got;
         begin = end + 1;
     }
-    return at;
+    return got;
 }
 
 /* Spell the name under which the kernel shows an open descriptor. */
 inline void name_descriptor(int fd, char (&out)[32]) noexcept { std::snprintf(out, sizeof out, "/proc/self/fd/%d", fd); }
 
-/* Open, as O_PATH, the regular file that a link leads to over other links, if that lies below `root`, whose absolute path
- * is `above`. -1: it does not, or errno tells of a shortage. */
-inline int open_target(int root, const char *above, size_t above_size, int directory, const char *path,
+/* Open, as O_PATH, what a link leads to, if it lies below the root, whose absolute path is `above`. The link is `name` in
+ * `directory`, and `path` below `from`, which is the root or a directory between the two. -1: it leads nowhere or
+ * elsewhere, ENAMETOOLONG: that cannot be told, or errno tells of a shortage. */
+inline int follow_link(int from, const char *above, size_t above_size, int directory, const char *path,
                        const char *name) noexcept {
-    /* most links stay below their own directory */
+    /* most links stay below their own directory, and most others go up a little */
     int fd = open_beneath(directory, name, O_PATH | O_CLOEXEC);
-    if (fd < 0 && errno == EXDEV) fd = open_beneath(root, path, O_PATH | O_CLOEXEC);
+    if (fd < 0 && errno == EXDEV) fd = open_beneath(from, path, O_PATH | O_CLOEXEC);
+    /* an absolute link, or one that leaves and comes back; else there is nothing to follow */
+    if (fd >= 0 || (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG)) return fd;
+    fd = openat(directory, name, O_PATH | O_CLOEXEC);
+    if (fd < 0) return -1;
+    char shown[32], found[PATH_MAX];
+    name_descriptor(fd, shown);
+    const ssize_t size = readlink(shown, found, sizeof found);
+    const int failed = size < 0 ? errno : EXDEV;
+    if (size > 0 && static_cast<size_t>(size) > above_size && static_cast<size_t>(size) < sizeof found &&
+        std::memcmp(found, above, above_size) == 0 && (above_size == 1 || found[above_size] == '/'))
+        return fd;
+    close(fd);
+    errno = failed;
+    return -1;
+}
+
+/* Open, as O_PATH, the regular file that a link leads to, if it lies below `root`. The link's `path` is known from there,
+ * and `from` is a directory on it, after `skip` bytes. */
+inline int open_target(int root, const char *above, size_t above_size, int from, size_t skip, int directory, const char *path,
+                       const char *name, Opened *opened) noexcept {
+    int fd = follow_link(from, above, above_size, directory, path + skip, name);
     if (fd < 0 && errno == ENAMETOOLONG) {
-        /* from as high as the kernel takes the rest of the path at once; few links go up further than that */
+        /* the target's path is longer than the kernel tells: try from as high as it takes the rest of the link's path */
         const size_t size = std::strlen(path);
         const char *slash = size >= PATH_MAX ? std::strchr(path + size - PATH_MAX, '/') : nullptr;
-        const int from = slash ? open_directory(root, path, static_cast<size_t>(slash - path)) : -1;
-        if (from >= 0) {
-            fd = open_beneath(from, slash + 1, O_PATH | O_CLOEXEC);
-            const int failed = errno;
-            close(from);
-            errno = failed;
-        }
+        const size_t high_size = slash ? static_cast<size_t>(slash - path) : 0;
+        const int high = open_directory(root, path, high_size, PASSING_FLAGS, opened);
+        if (high < 0) return -1;
+        fd = open_beneath(high, path + (slash ? high_size + 1 : 0), O_PATH | O_CLOEXEC);
+        const int failed = errno;
+        close(high);
+        errno = failed;
     }
-    if (fd < 0) {
-        /* an absolute link, or one that leaves and comes back; else there is nothing to follow */
-        if (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != ENAMETOOLONG) return -1;
-        fd = openat(directory, name, O_PATH | O_CLOEXEC);
-        if (fd < 0) return -1;
-        char shown[32], found[PATH_MAX];
-        name_descriptor(fd, shown);
-        const ssize_t size = readlink(shown, found, sizeof found);
-        const bool below = size > 0 && static_cast<size_t>(size) > above_size && static_cast<size_t>(size) < sizeof found &&
-                           std::memcmp(found, above, above_size) == 0 &&
-                           (above_size == 1 || found[above_size] == '/');
-        if (!below) {
-            close(fd);
-            errno = EXDEV;
-            return -1;
-        }
-    }
+    if (fd < 0) return -1;
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);

@@ -41,6 +41,9 @@ cdef extern from "walk.h" namespace "walk" nogil:
         Entry* entries
         size_t count
         unsigned ignore_files
+    cppclass Opened:
+        uint64_t calls
+        uint64_t bytes
     cppclass Moment:
         int64_t seconds
         uint32_t nanoseconds
@@ -50,6 +53,14 @@ cdef extern from "walk.h" namespace "walk" nogil:
     void raise_flag(int* at, int value) noexcept
     bint age(int directory, const char* name, uint8_t kind, Moment* mtime) noexcept
     int reopen(int path_fd) noexcept
+
+cdef extern from "ancestors.h" namespace "walk" nogil:
+    cppclass Ancestor:
+        int fd
+        size_t size
+    cppclass Ancestors:
+        bint moved
+        Opened opened
 
 cdef enum:
     # What walk_next answers.
@@ -106,10 +117,12 @@ cdef struct walk_t:
     int idle
     int stop
     int failed  # an errno
+    int moved
     int root
     char* above
     size_t above_size
     bint leave_agents
+    bint from_root
     bint ordered
     uint32_t cwd_size
     uint32_t run
@@ -128,6 +141,7 @@ cdef struct walker_t:
     item_t* base
     dir_t* dir
     int dir_fd
+    Ancestors ancestors
     uint64_t visits  # directories opened so far
     uint32_t steps
     int64_t deadline
@@ -146,6 +160,9 @@ cdef struct found_t:
 # Go on to the next file, until the walker's deadline at most. FOUND: `out` tells the file. WAIT: nothing to take now,
 # others still work (walk_wait). TURN: the deadline has come. END: all is done, or the walk was stopped.
 cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil
+# Before the walker's thread does something else: ancestors of directories are closed, which tells whether one was moved.
+# After FOUND alone; what else walk_next answers implies it.
+cdef void walk_pause(walker_t* walker) noexcept nogil
 # Wait a little, until there is something to take.
 cdef void walk_wait(walker_t* walker) noexcept nogil
 # Say that results for this item are still to come; the item is finished when all are given back.

@@ -2,7 +2,7 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport ENOMEM, errno
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -28,8 +28,11 @@ from toolserver._fast.walk cimport (
     LINK,
     TURN,
     WAIT,
+    Ancestor,
+    Ancestors,
     Entry,
     Listing,
+    Opened,
     dir_t,
     flag,
     found_t,
@@ -81,13 +84,23 @@ cdef extern from "names.h" namespace "names" nogil:
 cdef extern from "walk.h" namespace "walk" nogil:
     void discard(Listing* listing) noexcept
     int list_names "walk::list"(int directory, bint ordered, Listing* listing) noexcept
-    int open_directory(int root, const char* path, size_t size) noexcept
+    const int DIRECTORY_FLAGS
+    int open_directory(int root, const char* path, size_t size, int flags, Opened* opened) noexcept
     int open_target(
-        int root, const char* above, size_t above_size, int directory, const char* path, const char* name
+        int root, const char* above, size_t above_size, int from_, size_t skip, int directory, const char* path,
+        const char* name, Opened* opened
     ) noexcept
     bint shortage(int error) noexcept
     void retain(long* count) noexcept
     bint release_one "walk::release"(long* count) noexcept
+
+cdef extern from "ancestors.h" namespace "walk" nogil:
+    int open_deep(Ancestors* ancestors, int root, const char* path, size_t size) noexcept
+    int close_ancestors(Ancestors* ancestors, int root) noexcept
+    void discard_ancestors "walk::discard"(Ancestors* ancestors) noexcept
+    Ancestor nearest(const Ancestors* ancestors, int level) noexcept
+    enum:
+        LEVELS
 
 cdef enum:
     # Kinds and states of an item.
@@ -532,10 +545,24 @@ cdef void open_dir(walker_t* walker, dir_t* it) noexcept nogil:
     walker.visits += 1
     walker.dir = it
     retain(&it.refs)
-    # from the root each time: the directory above may have been moved out of the tree meanwhile
-    walker.dir_fd = open_directory(walker.walk.root, it.path, it.size)
+    if walker.walk.from_root:
+        walker.dir_fd = open_directory(
+            walker.walk.root, it.path, it.size, DIRECTORY_FLAGS, &walker.ancestors.opened
+        )
+    else:
+        walker.dir_fd = open_deep(&walker.ancestors, walker.walk.root, it.path, it.size)
     if walker.dir_fd < 0:
         walk_missed(walker.walk)
+
+
+cdef void walk_pause(walker_t* walker) noexcept nogil:
+    """See the pxd."""
+    cdef walk_t* walk = walker.walk
+    if close_ancestors(&walker.ancestors, walk.root):
+        walk_missed(walk)
+    if walker.ancestors.moved:
+        raise_flag(&walk.moved)
+        raise_flag(&walk.stop)
 
 
 cdef void read_directory(walker_t* walker, item_t* unread) noexcept nogil:
@@ -702,6 +729,7 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
             walker.steps = 0
             if ticks() >= walker.deadline:
                 give_all(walker)
+                walk_pause(walker)
                 return TURN
             if walk.idle and walk.first_work == NULL and walker.chain != NULL:
                 share(walker)
@@ -731,6 +759,7 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
                 it = take(walk)
                 if it == NULL:
                     close_dir(walker)
+                    walk_pause(walker)
                     return END if walk.unfinished == 0 else WAIT
                 walker.steps = LOOKS
                 if it.kind == UNREAD and not walk.ordered:
@@ -763,6 +792,7 @@ cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil:
         out.name = name + 2
         return FOUND
     close_dir(walker)
+    walk_pause(walker)
     return END
 
 
@@ -789,6 +819,7 @@ cdef int walk_target(walker_t* walker, const found_t* found) noexcept nogil:
     cdef const dir_t* it = walker.dir
     cdef char* path = <char*>malloc(it.size + found.size + 2)
     cdef size_t used = 0
+    cdef Ancestor above
     cdef int fd
     if path == NULL:
         walk_fail(walk)
@@ -798,7 +829,11 @@ cdef int walk_target(walker_t* walker, const found_t* found) noexcept nogil:
         path[it.size] = c"/"
         used = it.size + 1
     memcpy(path + used, found.name, found.size + 1)
-    fd = open_target(walk.root, walk.above, walk.above_size, walker.dir_fd, path, found.name)
+    above = nearest(&walker.ancestors, LEVELS)
+    fd = open_target(
+        walk.root, walk.above, walk.above_size, above.fd if above.size else walk.root,
+        above.size + 1 if above.size else 0, walker.dir_fd, path, found.name, &walker.ancestors.opened
+    )
     if fd < 0:
         walk_missed(walk)
     free(path)
@@ -806,6 +841,10 @@ cdef int walk_target(walker_t* walker, const found_t* found) noexcept nogil:
 
 
 # ---------------------------------------------------------------------------------------------------- the Python side
+
+
+class Moved(Exception):
+    """A directory was moved while the walk was below it: what was found may lie outside of the tree."""
 
 
 cdef class Walk:
@@ -821,6 +860,7 @@ cdef class Walk:
         *,
         bytes file=None,
         bint leave_agents=False,
+        bint from_root=False,
         int width=1,
         int run=256,
         **_
@@ -856,6 +896,7 @@ cdef class Walk:
             self.walk.glob = glob.p
         self.walk.run = run
         self.walk.leave_agents = leave_agents
+        self.walk.from_root = from_root
         self.walk.ordered = True
         self.walk.cwd_size = <uint32_t>PyBytes_GET_SIZE(cwd)
         self.walk.most_entries = <size_t>-1
@@ -874,6 +915,7 @@ cdef class Walk:
             for i in range(self.width):
                 close_dir(&self.walkers[i])
                 discard(&self.walkers[i].listing)
+                discard_ancestors(&self.walkers[i].ancestors)
                 let_go(&self.walkers[i])
         it = self.walk.first
         while it != NULL:
@@ -894,6 +936,8 @@ cdef class Walk:
             raise MemoryError
         if failed:
             raise OSError(failed, os.strerror(failed))
+        if flag(&self.walk.moved):
+            raise Moved
         return 0
 
     def stop(self):
@@ -905,6 +949,16 @@ cdef class Walk:
         """See the stub."""
         return flag(&self.walk.stop) != 0
 
+    @property
+    def opened(self):
+        """See the stub."""
+        cdef int i
+        cdef uint64_t calls = 0, size = 0
+        for i in range(self.width):
+            calls += self.walkers[i].ancestors.opened.calls
+            size += self.walkers[i].ancestors.opened.bytes
+        return calls, size
+
 
 cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noexcept nogil:
     """Go from the root (consumed) to the directory `path`, collecting the rules on the way. NULL: a shortage.
@@ -913,21 +967,18 @@ cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noex
     """
     cdef size_t begin = 0, end
     cdef dir_t* below
-    cdef int fd, state
+    cdef int fd = open_directory(walk.root, path, 0, DIRECTORY_FLAGS, NULL)
+    cdef int above, state
     while begin < size:
         end = begin
         while end < size and path[end] != c"/":
             end += 1
         state = at.state
         if state == RULED:
-            fd = open_directory(walk.root, at.path, at.size)
             if fd < 0 or push_rules(at, fd, EVERY_KIND):
                 walk_missed(walk)
-            if fd >= 0:
-                close(fd)
             if flag(&walk.failed):
-                dir_release(at)
-                return NULL
+                break
             if (
                 rules_ignored(at.rules, at.path, at.size, path + begin, end - begin, True)
                 or is_git(path + begin, end - begin)
@@ -935,11 +986,21 @@ cdef dir_t* descend(walk_t* walk, dir_t* at, const char* path, size_t size) noex
             ):
                 state = FREE
         below = dir_new(at, path + begin, end - begin, at.rules, state)
-        dir_release(at)
         if below == NULL:
-            return NULL
+            walk_fail(walk)
+            break
+        dir_release(at)
         at = below
+        if fd >= 0 and state == RULED and end < size:
+            above = fd
+            fd = open_directory(above, path + begin, end - begin, DIRECTORY_FLAGS, NULL)
+            close(above)
         begin = end + 1
+    if fd >= 0:
+        close(fd)
+    if flag(&walk.failed):
+        dir_release(at)
+        return NULL
     return at
 
 

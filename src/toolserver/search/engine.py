@@ -14,6 +14,7 @@ from toolserver._fast.grep import Grep
 from toolserver._fast.listing import Listing
 from toolserver._fast.scan import MOST as MOST_NEEDLES
 from toolserver._fast.scan import Needles
+from toolserver._fast.walk import Moved
 from toolserver.errors import ToolError
 from toolserver.git.rule_files import GitFiles
 from toolserver.search.judge import judge
@@ -161,16 +162,22 @@ class SearchEngine:
         *,
         large: bool,
     ) -> Results:
-        try:
-            walk = self._walk(tree, place)
+        async def attempt(*, from_root: bool) -> Results:
+            walk = self._walk(tree, place, from_root=from_root)
             return await self._threads.run(
                 lambda: prepare(walk), lambda job: Results(*job.answer()), on_leave, large=large
             )
+
+        try:
+            try:
+                return await attempt(from_root=False)
+            except Moved:  # what was found may lie outside of the tree
+                return await attempt(from_root=True)
         except OSError as error:  # a name that cannot be read is left out; this is one that the server cannot open now
             reason = (error.strerror or "input/output error").lower()
             raise ToolError(f"the search was ended, since it would miss something: {reason}") from error
 
-    def _walk(self, tree: Tree, place: Place) -> Walk:
+    def _walk(self, tree: Tree, place: Place, *, from_root: bool) -> Walk:
         """Return what makes the first arguments of a walk, at the moment that it starts."""
         git = self._git_files(tree)
         root = _Root(tree.fd)
@@ -183,6 +190,7 @@ class SearchEngine:
                 "rules": rules.base,
                 "tracked": rules.tracked,
                 "leave_agents": tree.name == MAIN,
+                "from_root": from_root,
             }
 
         return arguments
