@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from toolserver.search.judge import judge
 from toolserver.search.pattern import Plan, analyse
 from toolserver.search.scheduler import Threads
 from toolserver.workspace.names import MAIN
-from toolserver.workspace.paths import Tree, kind
+from toolserver.workspace.paths import Tree
 
 MAX_PATHS = 5000
 """Paths of a glob."""
@@ -82,27 +81,6 @@ class Results:
 
     json: bytes
     truncated: bool
-
-
-def directory(tree: Tree, cwd: str | None) -> Place:
-    """Return the directory that a call names; a ToolError where it is none."""
-    return Place(tree.directory_path(cwd))
-
-
-def directory_or_file(tree: Tree, cwd: str | None) -> Place:
-    """Return the directory or the regular file that a call names; a ToolError where it is neither."""
-    place = tree.place("." if cwd is None else cwd, "cwd")
-    fd, path = tree.locate(place, os.O_PATH)
-    try:
-        mode = os.fstat(fd).st_mode
-    finally:
-        os.close(fd)
-    if stat.S_ISDIR(mode):
-        return Place(path)
-    if not stat.S_ISREG(mode):
-        raise ToolError(f"{place.given} is {kind(mode)}, not a directory or a regular file")
-    above, _, name = path.rpartition(b"/")
-    return Place(above, name)
 
 
 class SearchEngine:

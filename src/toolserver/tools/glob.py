@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Tool
-from toolserver.search.engine import MAX_PATHS, directory
+from toolserver.search.engine import MAX_PATHS, Place
 from toolserver.search.globs import compiled
 from toolserver.workspace.paths import shown
 
@@ -36,7 +36,7 @@ class GlobArguments(Arguments, kw_only=True, frozen=True):
 async def run(call: Call, args: GlobArguments) -> Answer:
     """Return the files whose names fit, the newest first."""
     glob = compiled(args.pattern, "pattern")
-    place = directory(call.tree, args.cwd)
+    place = Place(call.tree.directory_path(args.cwd))
     found = await call.services.search.glob(call.tree, place, glob, call.client.on_leave)
     return {"cwd": shown(place.path)["path"], "paths": orjson.Fragment(found.json), "truncated": found.truncated}
 

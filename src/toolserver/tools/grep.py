@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.call import Answer, Call, Tool
-from toolserver.search.engine import Question, directory_or_file
+from toolserver.search.engine import Place, Question
 from toolserver.search.globs import compiled
 from toolserver.workspace.paths import shown
 
@@ -61,7 +61,7 @@ _LISTS = {"content": "matches", "files": "files", "count": "counts"}
 async def run(call: Call, args: GrepArguments) -> Answer:
     """Return the lines, files or counts that match."""
     glob = None if args.glob is None else compiled(args.glob, "glob")
-    place = directory_or_file(call.tree, args.cwd)
+    place = Place(*call.tree.directory_or_file(args.cwd))
     answer: Answer = {"cwd": shown(place.path)["path"], _LISTS[args.mode]: [], "truncated": False}
     question = Question(
         pattern=args.pattern,

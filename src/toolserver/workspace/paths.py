@@ -223,7 +223,15 @@ class Tree:
         """Open the `cwd` of a call (None: the root); return the descriptor and its link-free root-relative path."""
         if given is None:
             return os.dup(self.fd), b""
-        return self.locate(self.place(given, field), os.O_PATH | os.O_DIRECTORY)
+        place = self.place(given, field)
+        fd, path = self.locate(place, os.O_PATH)
+        try:
+            if not stat.S_ISDIR(os.fstat(fd).st_mode):
+                raise no_directory(place.given)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, path
 
     def directory_path(self, given: str | bytes | None, field: str = "cwd") -> bytes:
         """Return the link-free root-relative path of the `cwd` of a call (None: the root), which is a directory."""
@@ -232,6 +240,26 @@ class Tree:
         fd, path = self.directory(given, field)
         os.close(fd)
         return path
+
+    def directory_or_file(self, given: str | bytes | None, field: str = "cwd") -> tuple[bytes, bytes | None]:
+        """Return where a search begins: the link-free root-relative path of a directory, and the name of a file in it.
+
+        The name is None where `given` is a directory (None: the root); else `given` must be a regular file.
+        """
+        if given is None:
+            return b"", None
+        place = self.place(given, field)
+        fd, path = self.locate(place, os.O_PATH)
+        try:
+            mode = os.fstat(fd).st_mode
+        finally:
+            os.close(fd)
+        if stat.S_ISDIR(mode):
+            return path, None
+        if not stat.S_ISREG(mode):
+            raise no_directory(place.given)
+        above, _, name = path.rpartition(b"/")
+        return above, name
 
     def locate(self, place: Place, flags: int) -> tuple[int, bytes]:
         """Open a place as `open` does; return the descriptor and its link-free root-relative path."""
@@ -267,6 +295,11 @@ def kind(mode: int) -> str:
         stat.S_IFLNK: "a symlink",
     }
     return names.get(stat.S_IFMT(mode), "a file of an unknown kind")
+
+
+def no_directory(given: str) -> ToolError:
+    """Return the error for a `cwd` that is anything but a directory, a special file too."""
+    return ToolError(f"{given} is a file, not a directory")
 
 
 def not_a_directory(given: str) -> ToolError:
