@@ -160,8 +160,8 @@ cdef struct found_t:
 # Go on to the next file, until the walker's deadline at most. FOUND: `out` tells the file. WAIT: nothing to take now,
 # others still work (walk_wait). TURN: the deadline has come. END: all is done, or the walk was stopped.
 cdef int walk_next(walker_t* walker, found_t* out) noexcept nogil
-# Before the walker's thread does something else: ancestors of directories are closed, which tells whether one was moved.
-# After FOUND alone; what else walk_next answers implies it.
+# Close the ancestors of directories before the walker's thread does something else, which tells whether one was moved.
+# Needed only after FOUND: walk_next has done so when it returns anything else.
 cdef void walk_pause(walker_t* walker) noexcept nogil
 # Wait a little, until there is something to take.
 cdef void walk_wait(walker_t* walker) noexcept nogil
