@@ -23,7 +23,8 @@ from serving import TOKEN, Connection, Served, serving
 from sidebyside import Action, clocked, record, side_by_side
 
 from toolserver._fast.ring import Ring
-from toolserver.processes.capsule.bubblewrap import Capsule, View
+from toolserver.processes.capsule.bubblewrap import Capsule, blank_descriptors
+from toolserver.processes.capsule.view import Settings
 from toolserver.processes.working_directory import WorkingDirectory
 
 MIB = 1024 * 1024
@@ -68,9 +69,13 @@ def test_exec_true(benchmark: Any, root: pathlib.Path) -> None:
 def test_exec_true_in_the_capsule(benchmark: Any, root: pathlib.Path) -> None:
     """The same in the capsule; the anchor is its bubblewrap command line in a loop of a shell."""
     fd = os.open(root, os.O_PATH)
-    argv = Capsule(View()).argv(WorkingDirectory("main", os.fsencode(root), b"", fd), terminal=False, status=False)
+    directory = WorkingDirectory("main", os.fsencode(root), b"", fd)
+    capsule = Capsule(Settings())
+    layout = capsule.view.layout(directory)
+    argv = capsule.argv(layout, directory, terminal=False, status=False)
     os.close(fd)
-    loop = f'i=0; while [ $i -lt {BATCH} ]; do "$@"; i=$((i+1)); done'
+    blank = " ".join(f"{number}</dev/null" for number in blank_descriptors(layout))
+    loop = f'i=0; while [ $i -lt {BATCH} ]; do "$@" {blank}; i=$((i+1)); done'
     command = ["sh", "-c", loop, "sh", *map(os.fsdecode, argv), "sh", "-c", "true"]
     benchmark.group = "exec of true"
     with serving(root, "--capsule", "require") as server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from toolserver.http.routes import Routes, health
 from toolserver.http.streams import process_streams, watch_streams
 from toolserver.http.token import TokenFile
 from toolserver.http.tools import ToolRoutes
-from toolserver.processes.capsule.bubblewrap import Unavailable, View
+from toolserver.processes.capsule.bubblewrap import Capsule, Unavailable
+from toolserver.processes.capsule.secrets import Uncoverable
 from toolserver.processes.capsule.trial import tried
+from toolserver.processes.capsule.view import Settings as CapsuleSettings
 from toolserver.processes.capsule.wrapper import CapsuleWrapper
 from toolserver.processes.environment import Environment
 from toolserver.processes.launch import Launcher
@@ -91,7 +94,7 @@ def make_app(settings: Settings) -> Application:
     ownership = Ownership(workspace.root)
     recorder = Recorder(file, workspace_id(workspace.root, settings.workspace_id), watches, ownership.owned)
     children = Children(directory.directory(workspace.root))
-    launcher, fence = _launcher(settings, token, children)
+    launcher, fence = _launcher(settings, token, workspace.root, children)
     processes = ProcessTable(launcher, activity, recorder)
     takeover = Takeover(workspace, processes, recorder, ownership, children)
     services = Services(
@@ -135,24 +138,42 @@ def _workspace(root: str) -> Workspace:
         raise StartError(f"ROOT {root}: {getattr(error, 'strerror', None) or 'not a usable path'}") from error
 
 
-def _launcher(settings: Settings, token: TokenFile, children: Children) -> tuple[Launcher, Fence]:
+def _launcher(settings: Settings, token: TokenFile, root: bytes, children: Children) -> tuple[Launcher, Fence]:
     """Return what starts commands, in the capsule where it works, and what GET /tools tells of it."""
-
     variables = Environment(lambda: [token.last or token.read()])
     fenced = settings.network == "fenced"
     if settings.capsule != "off":
-        view = View(tuple(map(os.fsencode, settings.bind_ro)), os.fsencode(token.path), fenced)
         try:
-            launcher = Launcher(variables, CapsuleWrapper(tried(view)), children)
+            wrapper = CapsuleWrapper(_capsule(settings, token, root))
         except Unavailable as reason:
             if settings.capsule == "require":
                 raise StartError(f"--capsule require: the capsule is unavailable: {reason}") from reason
             _logger.warning("the capsule is unavailable, commands run unwrapped: %s", reason)
+        except Uncoverable as reason:
+            raise StartError(str(reason)) from reason
         else:
-            return launcher, Fence("active", "fenced" if fenced or settings.network_fenced else "open")
+            shown = Fence("active", "fenced" if fenced or settings.network_fenced else "open")
+            return Launcher(variables, wrapper, children), shown
     if fenced and not settings.network_fenced:
         _logger.warning("--network fenced does nothing without the capsule: the network is open")
     return Launcher(variables, children=children), Fence("unavailable", "fenced" if settings.network_fenced else "open")
+
+
+def _capsule(settings: Settings, token: TokenFile, root: bytes) -> Capsule:
+    """Return a capsule that works and shows no secret. Raises Unavailable, Uncoverable."""
+    capsule = tried(
+        CapsuleSettings(
+            bind_ro=tuple(os.path.abspath(os.fsencode(place)) for place in settings.bind_ro),
+            token_file=os.fsencode(token.path),
+            state=os.fsencode(directory.all_servers(root)),
+            fenced=settings.network == "fenced",
+        )
+    )
+    capsule.view.check(root)
+    with contextlib.suppress(OSError):
+        if os.stat(token.path).st_nlink > 1:
+            _logger.warning("the token file has more than one name (hard links); commands may see another of them")
+    return capsule
 
 
 def _token_file(settings: Settings, root: bytes) -> str:

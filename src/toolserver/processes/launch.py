@@ -49,15 +49,14 @@ class Launcher:
         ToolError for what cannot be executed; nothing runs then. Call it in the main thread: a child may be told to
         end with the thread that started it.
         """
-        launch = Launch(command, directory, takes_input)
+        launch = Launch(command, directory, takes_input, self._null)
         try:
             variables = self._variables(command, directory)
-            self._wrapper.check(launch, variables.get(b"PATH", DEFAULT_PATH))
             program, script = program_of(command, variables)
             if script >= 0:
                 launch.lent.append(script)
             program = self._wrapper.wrap(program, launch)
-            tty = launch.stdio.open(self._null, command.terminal, takes_input, own_terminal=program.own_terminal)
+            tty = launch.stdio.open(launch.null, command.terminal, takes_input, own_terminal=program.own_terminal)
             return self._run(program, launch, tty), launch.stdio
         except BaseException as error:
             launch.stdio.close()
@@ -87,10 +86,10 @@ class Launcher:
     def _run(self, program: Program, launch: Launch, tty: ControllingTerminal) -> Child:
         notes = self._children if self._wrapper.outlives_server else None
         if notes is None:
-            return self._child(_spawn(self._null, program, launch, tty), launch, None)
+            return self._child(_spawn(program, launch, tty), launch, None)
         entry = notes.starting(launch.stdio.pipe)
         try:
-            pid = _spawn(self._null, program, launch, tty)
+            pid = _spawn(program, launch, tty)
             notes.started(entry, pid)
             return self._child(pid, launch, partial(notes.ended, entry))
         except BaseException:
@@ -106,7 +105,7 @@ class Launcher:
             raise
 
 
-def _spawn(null: int, program: Program, launch: Launch, tty: ControllingTerminal) -> int:
+def _spawn(program: Program, launch: Launch, tty: ControllingTerminal) -> int:
     """Execute a program, the first that can be on its PATH; return the pid. Raises BadArgument, ToolError, OSError."""
     name, fd = program.argv[0], launch.directory.fd
     env = [b"%s=%s" % variable for variable in program.env.items()]
@@ -116,7 +115,7 @@ def _spawn(null: int, program: Program, launch: Launch, tty: ControllingTerminal
     for path in paths:
         if len(paths) > 1 and not os.access(path, os.X_OK, dir_fd=fd):
             continue
-        reserved = os.dup(null)  # so that there is a descriptor for the pidfd of a command that runs
+        reserved = os.dup(launch.null)  # so that there is a descriptor for the pidfd of a command that runs
         try:
             return spawn(path, program.argv, env, fd, fds, tty)
         except OSError as error:

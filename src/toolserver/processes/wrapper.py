@@ -19,6 +19,8 @@ class Launch:
     command: Command
     directory: WorkingDirectory
     takes_input: bool
+    null: int
+    """A descriptor of /dev/null, for reading."""
     stdio: Stdio = field(default_factory=Stdio)
     status: int = -1
     """Where a wrapper reads what becomes of the command; -1: no wrapper tells."""
@@ -36,11 +38,11 @@ class Wrapper:
         """Return the HOME of commands in this directory; None: the server's."""
         return None
 
-    def check(self, launch: Launch, path: bytes) -> None:
-        """Raise ToolError for a command that could not be executed when wrapped. `path` is its PATH."""
-
     def wrap(self, program: Program, launch: Launch) -> Program:
-        """Return what is executed in place of `program`; adds to `launch` what has to be closed."""
+        """Return what is executed in place of `program`; adds to `launch` what has to be closed.
+
+        Raises ToolError for what could not be executed when wrapped.
+        """
         return program
 
     def child(self, pid: int, launch: Launch, forget: Callable[[], None] | None) -> Child:

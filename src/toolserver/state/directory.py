@@ -23,6 +23,11 @@ def directory(root: bytes) -> str:
     return os.path.join(home, "toolserver", hashlib.sha256(root).hexdigest()[:32])
 
 
+def all_servers(root: bytes) -> str:
+    """Return the directory that holds the state directories of all this user's servers."""
+    return os.path.dirname(directory(root))
+
+
 def make_directory(root: bytes) -> str:
     """Return the state directory of a root, made where it is missing, for this user alone. Raises OSError."""
     path = directory(root)
