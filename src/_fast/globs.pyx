@@ -95,14 +95,25 @@ cdef tuple _read_class(str text, Py_ssize_t at):
 
 
 cdef list _product(list heads, list tails):
-    """Join every head with every tail, within the limits."""
+    """Join every head with every tail, within the limits; the lists given are not used again.
+
+    One tail extends the heads in place, so that a pattern of many braces with one alternative costs what it is long.
+    """
     cdef list head, tail
     cdef Py_ssize_t tokens
     if len(heads) * len(tails) > MAX_ALTERNATIVES:
         raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} alternatives")
+    if len(tails) == 1 and not tails[0]:
+        return heads
+    if len(heads) == 1 and not heads[0]:
+        return tails
     tokens = sum([len(head) for head in heads]) * len(tails) + sum([len(tail) for tail in tails]) * len(heads)
     if tokens > MAX_TOKENS:
         raise ValueError("it is too large once its braces are expanded")
+    if len(tails) == 1:
+        for head in heads:
+            head.extend(tails[0])
+        return heads
     return [head + tail for head in heads for tail in tails]
 
 

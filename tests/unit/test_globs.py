@@ -185,3 +185,12 @@ def test_names_that_are_not_utf8() -> None:
 def test_what_a_walk_may_leave_out(pattern: str, yes: str, no: str) -> None:
     glob = Glob(pattern.encode())
     assert [path for path in f"{yes} {no}".split() if glob.may_match_below(path.encode())] == yes.split()
+
+
+@pytest.mark.parametrize("count", [1, 50, 255])
+def test_many_braces_of_one_alternative(count: int) -> None:
+    """What stands before a brace of one alternative is extended in place; braces that share it keep their own."""
+    assert Glob(b"{a}" * count + b"/x").match(b"a" * count, b"x")
+    glob = Glob(b"a" + b"{}" * count + b"{b,c}{d}")
+    assert [name for name in (b"abd", b"acd", b"abcd", b"abdd", b"ab") if glob.match(b"", name)] == [b"abd", b"acd"]
+    assert not Glob(b"{a}" * 20000 + b"/x").match(b"a" * 255, b"x")
