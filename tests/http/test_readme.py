@@ -1,4 +1,4 @@
-"""The README's examples, in its order, on the workspace that it makes: each answer is the one shown."""
+"""What the README and the pages of docs/ show: each example is answered as shown, each link leads somewhere."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ import pytest
 if TYPE_CHECKING:
     from kit import Server
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+ROOT = pathlib.Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 VARYING = {"ms", "started_at"}
 CALL = re.compile(r"POST /tools/(\w+) (\{.*\})\n(?:(\d{3}) )?(\{.*\})")
 
 
-def blocks(kind: str) -> list[str]:
-    """Return the README's fenced blocks of one language."""
-    return re.findall(rf"^```{kind}\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+def blocks(page: pathlib.Path, kind: str) -> list[str]:
+    """Return a page's fenced blocks of one language."""
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def steady(value: Any) -> Any:
@@ -34,12 +36,15 @@ def steady(value: Any) -> Any:
     return value
 
 
-def test_examples(serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
-    (setup,) = blocks("sh")
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "POST /tools/" in page.read_text()], ids=lambda page: page.name
+)
+def test_examples(page: pathlib.Path, serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
+    (setup,) = blocks(README, "sh")
     subprocess.run(["sh", "-ec", setup], cwd=tmp_path, check=True)
     server = serve(root=tmp_path)
-    calls = [found for block in blocks("http") for found in CALL.findall(block)]
-    assert len(calls) == sum(block.count("POST /tools/") for block in blocks("http")) > 10
+    calls = [found for block in blocks(page, "http") for found in CALL.findall(block)]
+    assert len(calls) == page.read_text().count("POST /tools/") > 0
     for tool, arguments, status, shown in calls:
         end = time.monotonic() + 5
         while True:
@@ -50,9 +55,26 @@ def test_examples(serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
         assert (got[0], steady(got[1])) == (int(status or 200), steady(json.loads(shown))), (tool, arguments)
 
 
-@pytest.mark.parametrize("heading", ["Tools", "Limits", "Security", "Benchmarks", "Architecture"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: pathlib.Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, target
+
+
+@pytest.mark.parametrize("heading", ["A first call", "Tools", "Safety", "Benchmarks"])
 def test_has_its_parts(heading: str) -> None:
     assert f"\n## {heading}\n" in README.read_text()
+
+
+def test_is_read_in_a_sitting() -> None:
+    assert len(README.read_text().splitlines()) <= 150
 
 
 def test_table_names_every_tool(server: Server) -> None:
