@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-VARYING = {"ms", "started_at"}
-CALL = re.compile(r"POST /tools/(\w+) (\{.*\})\n(?:(\d{3}) )?(\{.*\})")
+VARYING = {"ms", "started_at", "created_at", "mtime", "head"}
+CALL = re.compile(r"(POST|GET) (/\S+)(?: (.*))?\n(?:(\d{3}) )?(\{.*\})")
 
 
 def blocks(page: pathlib.Path, kind: str) -> list[str]:
@@ -29,6 +29,8 @@ def blocks(page: pathlib.Path, kind: str) -> list[str]:
 
 def steady(value: Any) -> Any:
     """Take out what differs from run to run, and put globbed paths, which come newest first, in order."""
+    if isinstance(value, list):
+        return [steady(one) for one in value]
     if isinstance(value, dict):
         return {
             name: sorted(of) if name == "paths" else steady(of) for name, of in value.items() if name not in VARYING
@@ -36,23 +38,21 @@ def steady(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "POST /tools/" in page.read_text()], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```http" in page.read_text()], ids=lambda page: page.name)
 def test_examples(page: pathlib.Path, serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
-    (setup,) = blocks(README, "sh")
-    subprocess.run(["sh", "-ec", setup], cwd=tmp_path, check=True)
+    for setup in (*blocks(README, "sh"), *blocks(page, "shell")):
+        subprocess.run(["sh", "-ec", setup], cwd=tmp_path, check=True)
     server = serve(root=tmp_path)
     calls = [found for block in blocks(page, "http") for found in CALL.findall(block)]
-    assert len(calls) == page.read_text().count("POST /tools/") > 0
-    for tool, arguments, status, shown in calls:
+    assert len(calls) == len(re.findall(r"^(?:POST|GET) /", page.read_text(), re.MULTILINE)) > 0
+    for method, target, body, status, shown in calls:
         end = time.monotonic() + 5
         while True:
-            got = server.tool(tool, **json.loads(arguments))
+            got = server.http.request(method, target, content=body.encode())
             # events come within a moment; everything else is as shown at once
-            if tool != "watch_poll" or got[1]["events"] or time.monotonic() > end:
+            if "watch_poll" not in target or got.json()["events"] or time.monotonic() > end:
                 break
-        assert (got[0], steady(got[1])) == (int(status or 200), steady(json.loads(shown))), (tool, arguments)
+        assert (got.status_code, steady(got.json())) == (int(status or 200), steady(json.loads(shown))), (target, body)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
