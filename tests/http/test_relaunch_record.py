@@ -361,7 +361,7 @@ def test_a_full_disk_fails_no_call(small: Server) -> None:
     before = record_of(small).read_bytes()
     names = [detach(small, "sleep 500") for _ in range(3)]
     assert record_of(small).read_bytes() == before
-    assert set(os.listdir(small.root / ".kd")) - {"writes"} == {".gitignore", "filler", "processes.json"}
+    assert set(os.listdir(small.root / ".kd")) - {"writes", "journal"} == {".gitignore", "filler", "processes.json"}
     assert small.log_text().count("cannot be written") == 1
     assert small.ok("exec", cmd="echo on")["stdout"] == "on\n"
     filler.unlink()

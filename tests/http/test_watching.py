@@ -31,7 +31,9 @@ class Watching:
 
     def on_disk(self) -> set[str]:
         found = {str(path.relative_to(self.server.root)) for path in self.server.root.rglob("*")}
-        return {name for name in found if pathlib.PurePath(name).parts[0] not in (".git", ".kd", ".a.txt.swp")}
+        return {
+            name for name in found if pathlib.PurePath(name).parts[0] not in (".git", ".kd", ".agents", ".a.txt.swp")
+        }
 
     def told(self) -> Told:
         """Return what has been reported up to now, of which nothing may be missing, and apply it."""
