@@ -98,8 +98,8 @@ def lookup(repository: Repository, tree: pygit2.Tree, path: bytes) -> tuple[pygi
     found: tuple[pygit2.Oid, int] | None = (tree.id, TREE)
     for name in path.split(b"/") if path else ():
         assert found is not None
-        inner = repository.git.get(found[0]) if found[1] == TREE else None
-        if not isinstance(inner, pygit2.Tree):
+        inner = repository.tree(found[0]) if found[1] == TREE else None
+        if inner is None:
             return None
         found = next(((one.id, int(one.filemode)) for one in inner if one.raw_name == name), None)
         if found is None:

@@ -43,11 +43,10 @@ def of_blob(repository: Repository, path: bytes, oid: pygit2.Oid, mode: int) -> 
     if mode == GITLINK:
         data = b"Subproject commit %b\n" % str(oid).encode()
         return Content(mode, data, False, str(oid), ("blob", oid))
-    blob = repository.git.get(oid)
-    if not isinstance(blob, pygit2.Blob) or blob.size > LARGEST:
+    held = repository.blob(oid, LARGEST)
+    if held is None:
         return Content(mode, None, True, str(oid), ("blob", oid))
-    data = blob.data
-    return Content(mode, data, _is_binary(repository, path, data, mode), str(oid), ("blob", oid))
+    return Content(mode, held, _is_binary(repository, path, held, mode), str(oid), ("blob", oid))
 
 
 def of_work_tree(repository: Repository, root: int, path: bytes, before: pygit2.Oid | None) -> Content | None:

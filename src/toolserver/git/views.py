@@ -199,12 +199,13 @@ class Question:
         oid, mode = found
         if mode in (TREE, GITLINK):
             raise BadArgument(f"path: {place.given} is a directory at {revision[:MAX_REVISION]}")
-        blob = self.repository.git.get(oid)
-        if not isinstance(blob, pygit2.Blob):
+        header = self.repository.header(oid)
+        if header is not None and header[1] > LARGEST:
+            raise OverLimit(f"{place.given}: {header[1]} bytes, more than the {LARGEST} that are shown")
+        data = self.repository.blob(oid, LARGEST)
+        if data is None:
             raise NotThere(f"{place.given}: its content is not in the repository")
-        if blob.size > LARGEST:
-            raise OverLimit(f"{place.given}: {blob.size} bytes, more than the {LARGEST} that are shown")
-        return blob.data, str(oid)
+        return data, str(oid)
 
     # ------------------------------------------------------------------------------------------------------- insides
 

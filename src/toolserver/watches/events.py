@@ -18,8 +18,11 @@ Change = tuple[bytes, str, bool]
 """A root-relative path, what happened to it, and whether it is (or was) a directory."""
 CREATE, MODIFY, REMOVE = "create", "modify", "remove"
 
-TEMPORARIES = ("4913", "*~", ".#*", "#*#", ".*.sw?", ".goutputstream-*", "*___jb_tmp___", "*___jb_old___", ".*.tmp")
-"""Names of files that editors (and this server's writer, `.*.tmp`) make beside the one they save."""
+TEMPORARIES = (
+    *("4913", "*~", ".#*", "#*#", ".*.sw?", ".goutputstream-*", "*___jb_tmp___", "*___jb_old___", ".*.tmp"),
+    ".toolserver-*.part",
+)
+"""Names of files that editors and this server (`.*.tmp`, `.toolserver-*.part`) make beside the one they save."""
 _TEMPORARY = re.compile("|".join(fnmatch.translate(pattern) for pattern in TEMPORARIES))
 
 

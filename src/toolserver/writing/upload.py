@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -33,6 +34,7 @@ PART = re.compile(r"\.toolserver-[0-9a-f]{32}-[0-9]{1,9}\.part")
 """The whole name of what is held of an upload."""
 NEW_MODE = 0o644
 _SWEPT_AT_ONCE = 100
+_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,8 @@ class Uploads:
             if given.abort:
                 held.remove()
                 return {"bytes": 0}
-            held.open()
             try:
+                held.open()
                 _sweep(directory, held.name)
                 return self._use(place, held, name, given)
             finally:
@@ -144,15 +146,33 @@ class _Held:
         self.bytes = _bytes_of(self.name) if self.name else 0
 
     def open(self) -> None:
-        """Open the file, made where it is missing. Raises Conflict where another server is writing to it."""
-        self._find()
-        if not self.name:
-            self.name = f"{self._prefix}0.part"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self.fd = os.open(self.name, flags, 0o600, dir_fd=self.directory)
-        status = os.fstat(self.fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size < self.bytes:
-            raise ToolError(f"{self.name} is not what an upload left; abort=1 removes it")
+        """Open and lock the file, made where it is missing.
+
+        Raises Conflict where another call is writing to it: one of another server, or one that names the target by
+        another path.
+        """
+        for _ in range(_TRIES):
+            self._find()
+            if not self.name:
+                self.name = f"{self._prefix}0.part"
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self.fd = os.open(self.name, flags, 0o600, dir_fd=self.directory)
+            status = os.fstat(self.fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_size < self.bytes:
+                raise ToolError(f"{self.name} is not what an upload left; abort=1 removes it")
+            try:
+                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                break
+            if self._is_named(status):
+                return
+            self.close()  # it got its next name between being found and being locked
+        raise Conflict("id: another call is writing to this upload; try again")
+
+    def _is_named(self, status: os.stat_result) -> bool:
+        """Whether the name still stands for the file that was opened."""
+        now = _status(self.directory, os.fsencode(self.name))
+        return now is not None and (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino)
 
     def append(self, data: bytes) -> None:
         """Write a range after what counts, and have it count."""
