@@ -1,12 +1,5 @@
 """Reading a file from its descriptor: at once from the page cache, or whole without the GIL."""
 
-def keep_large_buffers_apart() -> bool:
-    """Have malloc map every buffer of 4 MiB and more separately, so that freeing it returns its memory to the system.
-
-    By default glibc raises that threshold to 32 MiB when large buffers are freed; later ones come from heaps, of which
-    only the top can be returned. False: the C library has no such threshold.
-    """
-
 def in_memory(fd: int) -> bool:
     """Whether a descriptor's file system is tmpfs or ramfs, which wait for no disk."""
 

@@ -38,25 +38,6 @@ cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject** made, Py_ssize_t size) except -1
 
 
-cdef extern from *:
-    """
-    #include <stdlib.h>
-    #if defined(__GLIBC__)
-    #include <malloc.h>
-    static int large_buffers_apart(void) {
-        return mallopt(M_MMAP_THRESHOLD, 4 << 20) && mallopt(M_TRIM_THRESHOLD, 4 << 20);
-    }
-    #else
-    static int large_buffers_apart(void) { return 0; }
-    #endif
-    """
-    int large_buffers_apart() nogil
-
-
-def keep_large_buffers_apart():
-    return large_buffers_apart() != 0
-
-
 cpdef bint in_memory(int fd) noexcept:
     cdef statfs_t system
     return fstatfs(fd, &system) == 0 and (system.f_type == TMPFS_MAGIC or system.f_type == RAMFS_MAGIC)

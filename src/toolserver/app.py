@@ -79,6 +79,7 @@ class Application:
         self.services.readers.close()
         self.services.writer.close()
         self.services.views.close()
+        self.services.freed_memory.close()
         self.services.journal.close()
         self.calls.flush()
 

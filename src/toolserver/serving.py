@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import uvloop
 
 from toolserver import log
-from toolserver._fast.files import keep_large_buffers_apart
+from toolserver._fast.allocator import reuse_large_buffers
 from toolserver.app import Application, make_app
 from toolserver.http.server import STOPS, Server, warn_of_untested_uvicorn
 from toolserver.settings import Settings, StartError
@@ -32,7 +32,7 @@ def serve(settings: Settings) -> None:
         signal.signal(number, lambda number, _: early.append(number))
     log.configure(settings.log_level)
     warn_of_untested_uvicorn()
-    keep_large_buffers_apart()
+    reuse_large_buffers()
     app = make_app(settings)
     try:
         with listening(settings) as sockets:

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from toolserver.calls.arguments import Arguments
 from toolserver.calls.client import Client
+from toolserver.calls.freed_memory import FreedMemory
 from toolserver.calls.large_answers import AnswerMemory
 from toolserver.git.views import Views
 from toolserver.processes.table import ProcessTable
@@ -63,6 +64,7 @@ class Services:
     journal: Journal
     fence: Fence = Fence()
     answer_memory: AnswerMemory = field(default_factory=AnswerMemory)
+    freed_memory: FreedMemory = field(default_factory=FreedMemory)
     readers: Readers = field(default_factory=Readers)
 
 
@@ -97,5 +99,7 @@ class Tool(Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[Call, A], Awaitable[Answer | Written]]
+    large: bool = False
+    """Whether a call may take and free large buffers, whatever the size of its body and its answer."""
     told: Callable[[Call, A, Answer | None], Told | None] | None = None
     """What the journal tells of a call, from its arguments and its answer (None: it failed); None: nothing."""

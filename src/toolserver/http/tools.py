@@ -73,6 +73,8 @@ class ToolRoutes:
                 await send_json(scope, send, status, found)
         finally:
             client.end()
+            if tool.large:
+                self._services.freed_memory.after_large_call()
 
 
 class _OneCall:

@@ -180,5 +180,6 @@ TOOL = Tool(
     "edit and what nearly matches. Get the exact text with `read`, without its line numbers; for more use `patch`.",
     EditArguments,
     run,
-    told,
+    told=told,
+    large=True,
 )

@@ -159,5 +159,5 @@ TOOL = Tool(
     "for servers and watchers; such a process takes input through process_write. exit_code 128+N is death by signal N.",
     ExecArguments,
     run,
-    told,
+    told=told,
 )

@@ -68,5 +68,6 @@ TOOL = Tool(
     "single replacement use `edit`.",
     PatchArguments,
     run,
-    told,
+    told=told,
+    large=True,
 )

@@ -43,5 +43,5 @@ TOOL = Tool(
     "readable with process_output. An exited process returns at once.",
     ProcessKillArguments,
     run,
-    told,
+    told=told,
 )

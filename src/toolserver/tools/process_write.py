@@ -47,5 +47,5 @@ TOOL = Tool(
     "after the exit, and for a promoted job, whose stdin is empty. On a pty \\u0003 is ^C.",
     ProcessWriteArguments,
     run,
-    told,
+    told=told,
 )

@@ -327,4 +327,4 @@ Text and images over {MAX_FILE} bytes fail with their size. One call shows at mo
 files that fail for it in a further call. A directory fails: list it with `glob`. To find the lines \
 worth reading use `grep`; to change what was read use `edit`, without the line numbers."""
 
-TOOL = Tool("read", DESCRIPTION, ReadArguments, run)
+TOOL = Tool("read", DESCRIPTION, ReadArguments, run, large=True)

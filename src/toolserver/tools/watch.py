@@ -124,5 +124,5 @@ TOOL = Tool(
     "cmd_exit, output_tail}. once ends it at the first event. At most 32 run; the last 1000 events are kept.",
     WatchArguments,
     run,
-    told,
+    told=told,
 )

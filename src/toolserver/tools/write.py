@@ -71,5 +71,6 @@ TOOL = Tool(
     "bytes, created}. To change a part of a file use `edit` or `patch`.",
     WriteArguments,
     run,
-    told,
+    told=told,
+    large=True,
 )
